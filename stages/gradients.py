@@ -28,10 +28,9 @@ def main(layout: Layout) -> None:
     for name, table in tables.items():
         write_table(layout.reports("gradients"), name, table)
     write_table(layout.reports("gradients"), "summary", summary)
-    radii = (
-        f"{model} {found['initial']:.3f}, {found['trained']:.3f}" for model, found in summary["spectral_radius"].items()
-    )
-    click.echo(f"spectral radius of W_hh before and after training: {'; '.join(radii)}")
+    found = summary["spectral_radius"].items()
+    radii = "; ".join(f"{model} {radius['initial']:.3f}, {radius['trained']:.3f}" for model, radius in found)
+    click.echo(f"spectral radius of W_hh before and after training: {radii}")
 
 
 if __name__ == "__main__":

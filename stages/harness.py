@@ -1,13 +1,11 @@
-"""What all stage scripts share: one-line errors, exit codes, memory that is used again, and a watchdog for DVC.
+"""What all stage scripts share: one-line errors, exit codes, and a watchdog for DVC.
 
 A script writes ``@stage()`` above its function instead of ``@click.command()``; the function
 gets the :class:`~seqlm.core.layout.Layout` of its folder.
 """
 
-import ctypes
 import errno
 import functools
-import gc
 import io
 import os
 import re
@@ -17,10 +15,7 @@ import time
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, NoReturn, cast
-
-# Imports and large vocabularies make many objects and no garbage: look for it less often than every 700 of them.
-gc.set_threshold(50_000, 20, 20)
+from typing import Any, NoReturn
 
 try:
     import click
@@ -37,8 +32,6 @@ except ModuleNotFoundError as missing:
 
 _NO_MEMORY = re.compile("can't allocate memory|out of memory")
 """In PyTorch's errors, on CPUs and on GPUs."""
-_MALLOC = {-1: 2**31 - 1, -4: 0, -8: 1}
-"""Settings in malloc.h: M_TRIM_THRESHOLD, the most bytes kept; M_MMAP_MAX and M_ARENA_MAX, one heap for all arrays."""
 _POLL_S = 0.5
 _MARK = "DVC_STAGE"
 """DVC sets this variable for a stage's command."""
@@ -50,23 +43,8 @@ _ADOPT_ORPHANS = {"systemd", "init", "launchd", "tini", "dumb-init", "docker-ini
 
 
 # ``readable=False``: whoever opens an unreadable file refuses it with code 5; for click it would be a wrong option.
-
-
-class NewFile(click.Path):
-    """The option type of a file to write, in a folder that exists."""
-
-    def __init__(self) -> None:
-        """Refuse a folder."""
-        super().__init__(path_type=Path, dir_okay=False, readable=False)
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        """Return the path."""
-        path = cast(Path, super().convert(value, param, ctx))
-        if path == Path("-"):
-            self.fail("name a file: standard output is not possible here", param, ctx)
-        if not path.parent.is_dir():
-            self.fail(f"{path.parent}: no such folder", param, ctx)
-        return path
+NEW_FILE = click.Path(path_type=Path, dir_okay=False, readable=False)
+"""The option type of a file to write."""
 
 
 class _Command(click.Command):
@@ -92,8 +70,8 @@ def stage(
     def decorate(function: Callable[..., None]) -> click.Command:
         @functools.wraps(function)
         def guarded(root: Path, **options: Any) -> None:
-            _escape_unencodable()
-            _keep_freed_memory()
+            if isinstance(sys.stdout, io.TextIOWrapper):  # a terminal's encoding may lack characters
+                sys.stdout.reconfigure(errors="backslashreplace")
             if is_under_dvc() and not end_with_dvc(MachineError.exit_code):
                 _fail("DVC is gone, and this stage ends with it", MachineError.exit_code)
             if _EXPERIMENT in os.environ:
@@ -113,22 +91,12 @@ def stage(
             except OSError as error:
                 _fail(_describe(error), MachineError.exit_code)
 
-        root = click.option("--root", type=_folder(), default=".", help="The folder that holds params.yaml.")
+        folder = click.Path(path_type=Path, exists=True, file_okay=False, readable=False)
+        root = click.option("--root", type=folder, default=".", help="The folder that holds params.yaml.")
         settings = {"show_default": True, "max_content_width": 100}
         return click.command(cls=_Command, context_settings=settings)(root(guarded))
 
     return decorate
-
-
-def _keep_freed_memory() -> None:
-    """Let the C library give freed memory to later arrays, instead of returning it to the system at once.
-
-    The system clears all memory that it hands out, which can take longer than the work that needs it. Call this before
-    threads start. Only glibc has these settings.
-    """
-    if sys.platform == "linux" and (mallopt := getattr(ctypes.CDLL(None), "mallopt", None)):
-        for setting, value in _MALLOC.items():
-            mallopt(setting, value)
 
 
 def is_under_dvc() -> bool:
@@ -161,15 +129,17 @@ def _ancestors_up_to_dvc() -> list[psutil.Process] | None:
     """
     ancestors = _ancestors()
     for number, process in enumerate(ancestors):
-        names, environment = _names_and_environment(process)
-        if environment.get(_MARK) == os.environ[_MARK]:
-            continue
-        if any(word in name for name in names for word in _RUN_DVC):
-            return ancestors[: number + 1]
-        if process.pid == 1 or _ADOPT_ORPHANS & names:
-            return None
-        if environment:  # an empty one is hidden by the system, and DVC may be further up
-            return ancestors[: number + 1]
+        with suppress(psutil.Error):
+            shown = process.as_dict(["name", "environ"])
+            name, environment = (shown["name"] or "").lower(), shown["environ"] or {}
+            if environment.get(_MARK) == os.environ[_MARK]:
+                continue
+            if any(word in name for word in _RUN_DVC):
+                return ancestors[: number + 1]
+            if process.pid == 1 or name in _ADOPT_ORPHANS:
+                return None
+            if environment:  # an empty one is hidden by the system, and DVC may be further up
+                return ancestors[: number + 1]
     return None if os.name == "nt" and ancestors else ancestors  # Windows gives orphans no other parent
 
 
@@ -180,28 +150,9 @@ def _ancestors() -> list[psutil.Process]:
     return []
 
 
-def _names_and_environment(process: psutil.Process) -> tuple[set[str], dict[str, str]]:
-    """Return the names of a process and its environment, as far as the system shows them."""
-    with suppress(psutil.Error, OSError):
-        shown = process.as_dict(["name", "exe", "environ"])
-        return {Path(shown[key] or "").name.lower() for key in ("name", "exe")}, shown["environ"] or {}
-    return set(), {}
-
-
-def _escape_unencodable() -> None:
-    """Print characters that the terminal's encoding lacks as escapes: on Windows it often lacks some."""
-    for stream in (sys.stdout, sys.stderr):
-        if isinstance(stream, io.TextIOWrapper):
-            stream.reconfigure(errors="backslashreplace")
-
-
 def warn(message: str) -> None:
     """Print a warning."""
     click.echo(f"warning: {message}", err=True)
-
-
-def _folder() -> click.Path:
-    return click.Path(path_type=Path, exists=True, file_okay=False, readable=False)
 
 
 def _fail(message: str, code: int) -> NoReturn:

@@ -7,7 +7,7 @@ from tempfile import TemporaryDirectory
 
 import click
 
-from harness import NewFile, stage
+from harness import NEW_FILE, stage
 from seqlm.core.errors import ParamsError
 from seqlm.core.layout import Layout
 from seqlm.core.settings import load
@@ -18,7 +18,7 @@ from seqlm.vocab.settings import KINDS
 @stage()
 @click.option("--kind", type=click.Choice(KINDS), required=True, help="Kind of token.")
 @click.option(
-    "--arpa", type=NewFile(), help="By hand: only write the Kneser-Ney model counted before, .arpa or .arpa.gz."
+    "--arpa", type=NEW_FILE, help="By hand: only write the Kneser-Ney model counted before, .arpa or .arpa.gz."
 )
 @click.option("--order", type=click.IntRange(1, 100), help="With --arpa: of this order instead of the highest.")
 def main(layout: Layout, kind: str, arpa: Path | None, order: int | None) -> None:

@@ -24,8 +24,8 @@ def main(layout: Layout) -> None:
     write_text(layout.summary, build_summary(layout))
     write_text(layout.page, build_page(layout, parity))
     write_text(layout.playground, build_playground(layout))
-    for line in agreement(parity):
-        click.echo(line)
+    if said := agreement(parity):
+        click.echo(said)
     click.echo(f"the page: {layout.page}; the playground: {layout.playground}; all models: {layout.summary}")
 
 

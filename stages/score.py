@@ -5,7 +5,7 @@ from pathlib import Path
 
 import click
 
-from harness import NewFile, stage
+from harness import NEW_FILE, stage
 from seqlm.core.errors import ParamsError
 from seqlm.core.layout import Layout
 from seqlm.core.settings import Device, NumThreads, load
@@ -17,7 +17,7 @@ from seqlm.vocab.settings import KINDS, Kind
 @click.option("--model", "names", multiple=True, help="Score this run. With --text: any model; default: all runs.")
 @click.option("--kind", type=click.Choice(KINDS), help="Score the n-gram models over this kind of token.")
 @click.option("--text", type=click.Path(path_type=Path), help="By hand: score this text, plain or .gz, or - for stdin.")
-@click.option("--page", type=NewFile(), help="With --text: file for its page. Default: surprisal.html.")
+@click.option("--page", type=NEW_FILE, help="With --text: file for its page. Default: surprisal.html.")
 def main(layout: Layout, names: tuple[str, ...], kind: Kind | None, text: Path | None, page: Path | None) -> None:
     """Score a run or n-gram models on train, val and test.
 

@@ -119,8 +119,16 @@ def test_standard_input(trained: Layout) -> None:
     assert "standard input" in (trained.root / "my.html").read_text()
 
 
-def test_a_page_is_a_file(run_stage: RunStage, trained: Layout) -> None:
+@pytest.mark.parametrize(
+    ("options", "code", "complaint"),
+    [
+        ("--text missing", 3, "error: missing: no such file\n"),
+        ("--text data", 3, "error: data: not a regular file\n"),
+        ("--text my.txt --page data", 2, "'--page': File 'data' is a directory"),
+    ],
+)
+def test_options_that_do_not_fit_are_named(
+    options: str, code: int, complaint: str, run_stage: RunStage, trained: Layout
+) -> None:
     (trained.root / "my.txt").write_text("the sea came in\n")
-    complaint = "'--page': name a file: standard output is not possible here"
-    refused(run_stage("score", "--text", "my.txt", "--page", "-"), 2, complaint)
-    refused(run_stage("score", "--text", "data"), 3, "error: data: not a regular file\n")
+    refused(run_stage("score", *options.split()), code, complaint)

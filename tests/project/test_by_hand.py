@@ -1,4 +1,4 @@
-"""Stages run by hand: options write no tracked file, and only a stage under DVC removes stale runs."""
+"""Stages run by hand, without what they need, and in an experiment."""
 
 import re
 import shutil
@@ -7,17 +7,10 @@ from pathlib import Path
 import pytest
 
 from seqlm.core.layout import Layout
-from small_runs import write_models
 from smoke import ROOT, change_params
-from stages_by_hand import RunStage, succeeded
+from stages_by_hand import RunStage
 
 UNDER_DVC = {"DVC_STAGE": "a-stage"}
-
-
-def test_options_of_generate_print_and_write_no_samples(run_stage: RunStage, tmp_path: Path) -> None:
-    layout = write_models(tmp_path, "the quick brown fox jumps over the lazy dog traveller time\n" * 20)
-    assert "small, temperature 1" in succeeded(run_stage("generate", "--model", "small", "--temperature", "1"))
-    assert not layout.reports("generate").exists()
 
 
 @pytest.mark.parametrize(
@@ -44,3 +37,10 @@ def test_without_any_config_a_stage_fails(stage: str, run_stage: RunStage, tmp_p
     for result in (missing, run_stage(stage, **UNDER_DVC)):
         assert result.returncode == 3, result.stderr
         assert re.fullmatch("error: .*\n", result.stderr)  # the way back is named after experiments only
+
+
+def test_a_wrong_setting_of_an_experiment_names_the_way_back(run_stage: RunStage, tmp_path: Path) -> None:
+    change_params(tmp_path / "params.yaml", {"train.lr": -1})
+    complaint, advice = run_stage("configure", DVC_EXP_BASELINE_REV="0").stderr.splitlines()
+    assert complaint.startswith("error: params.yaml: train.lr")
+    assert "`make restore` goes back to the last commit" in advice

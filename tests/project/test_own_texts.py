@@ -7,11 +7,17 @@ from typing import Any
 import numpy as np
 import pytest
 
+from devtools import CHROMIUM, Browser
 from smoke import ROOT, SMALL
 from workspace import Workspace
 
 AUTO = {"num_threads": 1, "generate.prefixes": "auto", "train.sample_prefix": "auto"}
 RAW = AUTO | {"preprocess.normalise": "none"}
+HOSTILE = (
+    "<script>alert(1)</script> </script><script>alert(2)</script> <img/src=data:,x/onerror=alert(3)> "
+    "</plaintext><svg/onload=alert(4)> --></textarea><script>alert(5)</script>"
+)
+"""If any of it is markup, a script runs or is refused by the policy of the page."""
 
 
 def english(num_bytes: int) -> str:
@@ -36,8 +42,13 @@ def workspace_of(base: Path, text: str, params: dict[str, Any]) -> Workspace:
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("text", "params"),
-    [(english(1200), SMALL | AUTO), (english(3000), AUTO), (chinese(30_000), SMALL | RAW)],
-    ids=["shortest English", "English, default settings", "Chinese"],
+    [
+        (english(1200), SMALL | AUTO),
+        (english(3000), AUTO),
+        (chinese(30_000), SMALL | RAW),
+        (english(9000).replace("\n", f" {HOSTILE}\n"), SMALL | RAW),
+    ],
+    ids=["shortest English", "English, default settings", "Chinese", "markup"],
 )
 def test_a_text_gets_its_page(text: str, params: dict[str, Any], tmp_path: Path) -> None:
     workspace = workspace_of(tmp_path, text, params)
@@ -50,3 +61,9 @@ def test_a_text_gets_its_page(text: str, params: dict[str, Any], tmp_path: Path)
         assert complaint not in said.stdout + said.stderr
     samples = json.loads((reports / "generate/samples.json").read_text(encoding="utf-8"))
     assert len({sample["prefix"] for sample in samples}) == 2
+    if CHROMIUM:
+        with Browser(tmp_path / "browser") as browser:
+            browser.call("Page.addScriptToEvaluateOnNewDocument", source="self.alert = text => { throw Error(text); };")
+            for name in ("index.html", "playground.html"):
+                browser.open(reports / name)
+                assert browser.problems() == []

@@ -35,10 +35,6 @@ def test_any_name_of_a_file_is_a_setting(name: str, monkeypatch: pytest.MonkeyPa
     assert YAML(typ="safe").load(tmp_path / "params.yaml")["download"] == {"corpus": name}
 
 
-# One of each kind; DVC itself refuses a mapping in place of a value. tests/configure has wrong values of each section.
-WRONG = ["train.lr=-1", "train={a: b}", "launcher=none_such", "+no_such_section=1", "+runs.plain.no_such_setting=1"]
-
-
 @pytest.mark.slow
 def test_an_experiment_and_the_way_back(clean: Workspace) -> None:
     options = [word for change in ("train.lr=0.5", "+runs.mine={token: char, model: gru}") for word in ("-S", change)]
@@ -71,23 +67,3 @@ def test_an_experiment_and_the_way_back(clean: Workspace) -> None:
     assert "mine" not in (clean.folder / "dvc.lock").read_text()
     assert clean.git("status", "--porcelain", "--untracked-files=no") == ""
     assert clean.git("ls-files", "--others", "--exclude-standard", "reports") == ""
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("override", WRONG)
-def test_a_wrong_setting_ends_with_one_line_and_two_commands_restore(override: str, workspace: Workspace) -> None:
-    before, name = workspace.results(), override.lstrip("+").partition("=")[0]
-    result = workspace.run("dvc", "exp", "run", "--set-param", override, check=False)
-    assert result.returncode != 0
-    if "Invalid `--set-param` value" not in result.stderr:
-        (line,) = [line for line in result.stderr.splitlines() if line.startswith("error: ")]
-        assert line.startswith("error: params.yaml: ")
-        assert (f"{name}: unknown setting" if override[0] == "+" else name.rpartition(".")[2]) in line
-        assert "`make restore` goes back to the last commit" in result.stderr
-    assert "Traceback" not in result.stderr
-    # The stage that failed removed its outputs and left no temporary file.
-    assert not [path for path in workspace.results() if path.suffix == ".part"]
-    workspace.git("checkout", "params.yaml", "dvc.lock", "reports")
-    workspace.run("dvc", "checkout")
-    assert workspace.git("status", "--porcelain") == ""
-    assert workspace.results() == before

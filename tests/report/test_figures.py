@@ -12,22 +12,13 @@ from default_params import skip_if_experiment_is_applied
 from seqlm.core.errors import DataError
 from seqlm.core.files import read_csv, write_text
 from seqlm.core.layout import Layout
-from seqlm.report.drawing import Drawn, _of_gradients, _of_sine, contrasting, draw_all, smoothed
+from seqlm.report.drawing import Drawn, _of_gradients, _of_ngrams, _of_sine, contrasting, draw_all, smoothed
 from seqlm.report.figures.charts import highlights_figure
 from seqlm.report.figures.plots import Plot, draw, read_plots
 from seqlm.report.figures.style import LineStyle, svg_text
-from seqlm.report.page import inline_svg
 from smoke import ROOT
 
 LOGLOG = Plot("x", ["y"], "the x", "the y", "loglog")
-
-
-def test_plots_are_described_once_in_the_pipeline() -> None:
-    plots = read_plots(ROOT / "dvc.yaml")
-    zipf = Plot("rank", ["count"], "rank", "count", "loglog")
-    assert plots["reports/ngrams/word/zipf.csv"] == plots["reports/ngrams/char/zipf.csv"] == zipf
-    assert plots["Perplexity of the runs"].y == ["train_perplexity", "val_perplexity"]
-    assert "reports/evaluate/metrics.json" not in plots  # not drawn
 
 
 def test_a_figure_has_a_line_for_each_group_and_a_panel_for_each_value() -> None:
@@ -73,7 +64,7 @@ def test_the_curves_are_what_the_page_says_of_them() -> None:
     assert (best["ngram"] < best["network"] - 0.02).loc["The Time Machine"].all()
 
 
-@pytest.mark.parametrize("subject", [_of_sine, _of_gradients])
+@pytest.mark.parametrize("subject", [_of_ngrams, _of_sine, _of_gradients])
 def test_the_stored_figures_are_those_of_the_stored_tables(subject: Callable[..., Drawn]) -> None:
     skip_if_experiment_is_applied()
     for name, figure in subject(Layout(ROOT), read_plots(ROOT / "dvc.yaml")):
@@ -108,14 +99,6 @@ def test_positions_are_averaged_over_neighbours_but_not_the_first() -> None:
     found = smoothed(positions, "a")["perplexity"].tolist()
     assert found[:9] == [1.0] * 9
     assert found[9] == pytest.approx((4 * 1 + 5 * 10) / 9)  # positions 6 to 14
-
-
-def test_a_figure_is_light_on_a_dark_page(tmp_path: Path) -> None:
-    drawn = svg_text(draw(pd.DataFrame({"x": [1, 2], "y": [1.0, 10]}), LOGLOG))
-    assert "@media (prefers-color-scheme: dark){svg{color: #e6edf3}}" in drawn
-    write_text(tmp_path / "drawn.svg", drawn)
-    # Inside a page, a style would apply to the whole page.
-    assert "prefers-color-scheme" not in inline_svg(tmp_path / "drawn.svg", "a network")
 
 
 def test_a_table_that_is_missing_leaves_the_figures_as_they_were(tmp_path: Path) -> None:

@@ -21,8 +21,8 @@ from seqlm.report.drawing import _of_curves, _of_models
 from seqlm.report.figures.charts import highlights_figure
 from seqlm.report.figures.plots import read_plots
 from seqlm.report.figures.style import model_styles, svg_text
-from seqlm.report.findings import all_findings, highlights, main_table
-from seqlm.report.page import build_page, build_summary
+from seqlm.report.findings import all_findings, highlights, main_table, replaced_corpus
+from seqlm.report.page import _samples, build_page, build_summary
 from seqlm.report.parity import empty_tables
 from seqlm.report.passages import align
 from seqlm.score.heldout import Heldout
@@ -98,38 +98,6 @@ def table(layout: Layout) -> pd.DataFrame:
     return main_table(layout)
 
 
-def test_the_tables_of_evaluate(layout: Layout, table: pd.DataFrame) -> None:
-    reports, rows = layout.reports("evaluate"), table.set_index("model")
-    for info in (info for info in SURPRISALS if info.name in rows.index):
-        assert rows.loc[info.name, ["family", "dynamic"]].tolist() == [info.family, info.dynamic]
-    assert rows.loc[MIXTURE, "members"] == "kneser-ney.dynamic char-absolute-3"
-    assert set(read_csv(reports / "history.csv")["run"]) == {RUN.name, OTHER.name}
-    bits = rows.loc[ABSOLUTE.name, "val_bits"]
-    assert read_json(reports / "bits.json")["val"]["best-ngram"] == float(f"{bits:.5g}")
-    assert f"weight of {ABSOLUTE.name} in {MIXTURE}" in read_json(reports / "choices.json")
-    # Passages of networks, mixtures, and the best n-gram model over each kind of token.
-    passages = read_json(layout.passages)
-    infos = (RUN, RUN.as_dynamic(), OTHER, ABSOLUTE, WORDS, SUBWORDS)
-    assert set(passages) >= {MIXTURE, *(info.name for info in infos)}
-    assert PLAIN.name not in passages
-    for name in ("positions", "classes"):
-        models = set(read_csv(reports / f"{name}.csv")["model"])
-        assert models == {RUN.name, ABSOLUTE.name}, name  # networks, and the best n-gram model on val
-    orders = read_csv(reports / "orders.csv")
-    assert orders[["token", "smoothing", "order"]].to_numpy().tolist() == [
-        ["char", "absolute", 3], ["char", "lucky", 5], ["subword", "laplace", 1], ["word", "backoff", 2],
-    ]  # fmt: skip
-
-
-def test_the_highlights_have_the_best_model_of_each_kind(table: pd.DataFrame) -> None:
-    shown = highlights(table)["model"].tolist()
-    assert set(shown) >= {ABSOLUTE.name, READ.name, PLAIN.name}
-    assert SUBWORDS.name not in shown  # there is a model over words that is read as one over characters
-    assert WORDS.name not in shown  # it need not predict spaces
-    assert len(shown) == len(set(shown))
-    assert shown == [model for model in table["model"] if model in shown]
-
-
 def test_figures(layout: Layout, table: pd.DataFrame) -> None:
     drawn = {name: svg_text(figure) for name, figure in _of_models(layout, read_plots(ROOT / "dvc.yaml"))}
     comparison = drawn["evaluate-highlights"]
@@ -179,20 +147,13 @@ def test_the_first_screen_has_one_sentence_under_three_models(layout: Layout, ta
     assert "PPMd" not in page
 
 
-def test_samples_are_of_three_models_and_one_prefix_from_the_lowest_temperature(
-    layout: Layout, table: pd.DataFrame
-) -> None:
-    best, path = table["model"].iloc[0], layout.reports("generate", "samples.json")
-    sample, before = {"prefix": "a", "text": "b", "copied": 1, "repeated": 0.5}, read_json(path)
-    names = [PLAIN.name, ABSOLUTE.name, READ.name, best]
-    samples = [sample | {"model": model, "temperature": t} for model in names for t in (0.0, 1.0, 0.5)]
-    write_json(path, [*samples, samples[0] | {"prefix": "other"}])
-    page = build_page(layout, NO_PARITY)
-    write_json(path, before)
-    shown = page[page.index('<section id="samples">') : page.index('id="contexts"')]
-    assert re.findall(r"<tr><td>([\d.]+)</td>", shown) == ["0", "0.5", "1"] * 3
-    assert f"<details open><summary>{html.escape(table['label'].iloc[0], quote=False)}<" in shown.replace("&#39;", "'")
-    assert "other" not in shown
+def test_samples_are_of_three_models_and_one_prefix_from_the_lowest_temperature(table: pd.DataFrame) -> None:
+    best = table["model"].iloc[0]
+    written = [(model, "a", t) for model in (PLAIN.name, ABSOLUTE.name, READ.name, best) for t in (0.0, 1.0, 0.5)]
+    samples = [dict(zip(("model", "prefix", "temperature"), one, strict=True)) for one in (*written, (best, "b", 0.0))]
+    found = _samples(samples, highlights(table))
+    assert next(iter(found)) == best
+    assert [[one["temperature"] for one in of_model] for of_model in found.values()] == [[0, 0.5, 1]] * 3
 
 
 def test_the_page_of_an_own_text_leaves_out_what_is_about_others(layout: Layout) -> None:
@@ -294,12 +255,11 @@ def test_two_models_are_shown_side_by_side_or_by_their_difference(browser: Brows
         browser.resize(width, 900)
         assert browser.run("document.documentElement.scrollWidth - document.documentElement.clientWidth") <= 0
     # On paper everything is open but the samples of all models but one.
-    closed = "[...document.querySelectorAll('details:not([open])')].map(one => Boolean(one.closest('#samples')))"
-    before = browser.run(closed)
-    browser.run("dispatchEvent(new Event('beforeprint'))")
-    assert set(browser.run(closed)) <= {True}
-    browser.run("dispatchEvent(new Event('afterprint'))")
-    assert browser.run(closed) == before
+    closed = "[...document.querySelectorAll('details:not([open]) > :last-child')].filter(one => !one.checkVisibility())"
+    assert browser.run(f"{closed}.length") > 5
+    browser.call("Emulation.setEmulatedMedia", media="print")
+    assert browser.run(f"{closed}.filter(one => !one.closest('#samples')).length") == 0
+    browser.call("Emulation.setEmulatedMedia", media="")
 
 
 def test_the_same_model_is_named_first_everywhere(layout: Layout, table: pd.DataFrame) -> None:
@@ -323,13 +283,10 @@ def test_the_same_model_is_named_first_everywhere(layout: Layout, table: pd.Data
     assert labels <= set(heights)
 
 
-def test_page_and_summary_say_first_that_the_sample_replaced_the_corpus(layout: Layout) -> None:
-    record = read_json(layout.corpus_record)
+def test_the_page_says_first_that_the_sample_replaced_the_corpus(layout: Layout) -> None:
     replaced = {"name": "sample", "requested": "time_machine", "fallback": True, "reason": "no source can be reached"}
-    write_json(layout.corpus_record, record | replaced)
-    page, summary = build_page(layout, NO_PARITY), build_summary(layout)
-    write_json(layout.corpus_record, record)
-    said = re.sub(r"\s+", " ", summary[: summary.index("\nbits per character")]).strip()
+    page = page_with(layout, layout.corpus_record, **replaced)
+    said = replaced_corpus(replaced)
     assert said in page[: page.index("<main")]
     for part in ("not the corpus that was asked for: no source", "time_machine", "SEQLM_DATA_DIR", "make restore"):
         assert part in said

@@ -1,6 +1,5 @@
 """The book's values beside a run's: what is compared, and that a wrong program is noticed."""
 
-import csv
 import shutil
 from pathlib import Path
 
@@ -56,13 +55,8 @@ def test_a_value_is_equal_in_its_range_or_not_compared() -> None:
     assert missing.allowed == "not compared: not part of this run"
     assert found["tokens per second, random sampling"].allowed == "not compared: another computer"
     assert parity.metrics(tables) == {"missed": 2}
-    said = parity.agreement(tables)
-    assert said[0].startswith("the book: 3 of 5 compared values are reproduced")
-    assert said[1:] == [
-        "  8.1 training loss after epoch 5: 0.053 in the book, 0.010 here",
-        "  8.2 line 0: the time machine by h g wells in the book, another line here",
-    ]
-    assert parity.agreement(parity.empty_tables()) == []
+    assert parity.agreement(tables) == "the book: 3 of 5 compared values are reproduced"
+    assert parity.agreement(parity.empty_tables()) == ""
 
 
 @pytest.mark.parametrize(
@@ -75,12 +69,6 @@ def test_a_perplexity_is_printed_like_the_books_or_almost(here: float, met: bool
     assert rows["met"][rows["book_prints"] == "1.0"].tolist() == [met]
     # The range does not contain 1.0, but a value that is printed so.
     assert rows["allowed"][rows["book_prints"] == "1.0"].tolist() == ["1.02 to 1.14, which is 1.0 to 1.1 as printed"]
-
-
-def test_the_books_value_must_be_a_rounded_one_from_the_range() -> None:
-    assert parity.could_be_in("1.0", 1.02, 1.14)  # 1.02 is printed as 1.0
-    assert not parity.could_be_in("1.0", 1.06, 1.14)  # printed as 1.1
-    assert not parity.could_be_in("1.2", 1.02, 1.14)
 
 
 def test_the_books_values_were_typed_correctly() -> None:
@@ -113,14 +101,6 @@ def test_continuations_are_those_at_temperature_0(layout: Layout) -> None:
         assert rows.loc['continuation of "time traveller", random sampling', "here"] == expected
 
 
-def test_a_short_series_has_no_errors_64_steps_ahead() -> None:
-    tables, summary = sine.run(1000, "correct")
-    # 600 pairs of 4 values and a label, and 64 steps ahead of the last of the next 4 values: 604 + 64.
-    for length, known in ((668, True), (667, False)):
-        found = parity.sine_values(summary, tables["predictions"][:length])
-        assert ("series.repeat_rmse.64" in found) == known
-
-
 def test_wrong_reports_are_noticed(layout: Layout) -> None:
     assert not_met(parity.parity_tables(layout)) == []
     frequencies = layout.reports("ngrams", "word", "frequencies.csv")
@@ -143,16 +123,6 @@ def test_the_ranges_are_those_of_many_seeds() -> None:
         assert [low, high] == allowed, name
         assert name.startswith(("sine.loss", "perplexity")) or book == mean, name
         assert parity.could_be_in(str(book), low, high), name
-
-
-def test_a_network_that_sees_its_target_is_noticed() -> None:
-    with (ROOT / "benchmarks" / "results" / "trainings.csv").open() as file:
-        rows = [row for row in csv.DictReader(file) if row["group"] == "wrong"]
-    networks, orders = ("scratch", "concise"), ("sequential", "random")
-    assert {row["name"] for row in rows} == {f"{network}-{order}" for network in networks for order in orders}
-    for row in rows:
-        _, lowest, _ = RANGES[f"perplexity.{row['name']}"]
-        assert float(row["train_perplexity"]) < lowest, row
 
 
 def rows_not_met(seed: int, version: str = "correct") -> list[str]:

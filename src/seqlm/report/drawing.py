@@ -33,25 +33,16 @@ _SMOOTHING_WINDOW = 9
 
 
 def draw_all(layout: Layout) -> None:
-    """Draw every figure into a file of its own; remove figures that are no longer drawn.
+    """Draw every figure into a file of its own.
 
     A figure is named after the stage or benchmark whose tables it shows: ``evaluate-highlights``, ``curves-data``.
     Raises DataError if a table is missing or broken.
     """
     # All figures are drawn before the first is written, so that a broken table leaves the files unchanged.
-    files = {layout.figure(name): text for name, text in all_figures(layout).items()}
-    for path, text in files.items():
-        write_text(path, text)
-    for folder in {path.parent for path in files}:
-        for path in set(folder.glob("*.svg")) - set(files):
-            path.unlink()
-
-
-def all_figures(layout: Layout) -> dict[str, str]:
-    """Return every figure as SVG, by its name. Raises DataError if a table is missing or broken."""
-    subjects = (_of_models, _of_ngrams, _of_sine, _of_gradients, _of_curves)
-    plots = read_plots(layout.pipeline)
-    return {name: svg_text(figure) for name, figure in chain.from_iterable(of(layout, plots) for of in subjects)}
+    subjects, plots = (_of_models, _of_ngrams, _of_sine, _of_gradients, _of_curves), read_plots(layout.pipeline)
+    drawn = {name: svg_text(figure) for name, figure in chain.from_iterable(of(layout, plots) for of in subjects)}
+    for name, text in drawn.items():
+        write_text(layout.figure(name), text)
 
 
 def contrasting(models: Collection[str], table: pd.DataFrame) -> list[str]:
@@ -103,10 +94,8 @@ def _of_sine(layout: Layout, plots: dict[str, Plot]) -> Drawn:
         long = table.melt(["time", "observed"], list(columns), "panel", "prediction").replace({"panel": columns})
         one = Plot("time", ["prediction"], plot.x_label, plot.y_label)
         yield figure, draw(long.rename(columns={"observed": "data"}), one, panels="panel", reference="data")
-    yield (
-        "sine-errors",
-        draw(read_csv(layout.reports("sine", "errors.csv")), plots["reports/sine/errors.csv"], "network"),
-    )
+    errors = read_csv(layout.reports("sine", "errors.csv"))
+    yield "sine-errors", draw(errors, plots["reports/sine/errors.csv"], "network")
 
 
 def _of_gradients(layout: Layout, plots: dict[str, Plot]) -> Drawn:

@@ -3,7 +3,7 @@
 import math
 import textwrap
 import zlib
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any
 
 import pandas as pd
@@ -63,18 +63,18 @@ def best_finding(table: pd.DataFrame) -> str:
 
 def _compared(best: pd.Series, others: pd.DataFrame) -> str:
     """Return how the best model compares with the first of some others, in a sentence."""
-    for _, other in others.head(1).iterrows():
-        alone = " alone" if other["model"] in str(best["members"]).split() else ""
-        name, gain = f"{other['label']}{alone}", other["test_bits"] - best["test_bits"]
-        if pd.isna(other["best_margin"]):  # test is too short
-            return f"Next on val: {name}, with {other['test_bits']:.2f}."
-        margin = other["best_margin"]
-        digits = min(max(math.ceil(-math.log10(2 * margin)), 2), 6) if margin > 0 else 2  # so many that it is not 0
-        amount = f"{abs(gain):.{digits}f} ± {margin:.{digits}f}"
-        if other["best_verdict"] == "not significant":
-            return f"Its difference from {name}, {amount}, is not significant."
-        return f"{'It' if gain > 0 else name} is {amount} bits better than {name if gain > 0 else 'it'}."
-    return ""
+    if others.empty:
+        return ""
+    other = others.iloc[0]
+    name = other["label"] + (" alone" if other["model"] in str(best["members"]).split() else "")
+    gain, half = other["test_bits"] - best["test_bits"], other["best_margin"]
+    if pd.isna(half):  # test is too short
+        return f"Next on val: {name}, with {other['test_bits']:.2f}."
+    digits = min(max(math.ceil(-math.log10(2 * half)), 2), 6) if half > 0 else 2  # so many that it is not 0
+    amount = f"{abs(gain):.{digits}f} ± {half:.{digits}f}"
+    if other["best_verdict"] == "not significant":
+        return f"Its difference from {name}, {amount}, is not significant."
+    return f"{'It' if gain > 0 else name} is {amount} bits better than {name if gain > 0 else 'it'}."
 
 
 def learning_finding(table: pd.DataFrame) -> str:
@@ -88,7 +88,8 @@ def learning_finding(table: pd.DataFrame) -> str:
     )
 
 
-def _margin(row: pd.Series) -> str:
+def margin(row: Mapping[Any, Any] | pd.Series) -> str:
+    """Return half the interval of a row of the main table, "" if it has none."""
     return "" if pd.isna(row["ci_low"]) else f"±{(row['ci_high'] - row['ci_low']) / 2:.2f}"
 
 
@@ -105,6 +106,13 @@ def memoriser(table: pd.DataFrame) -> pd.DataFrame:
     networks = networks.dropna(subset=["seen_bits", "val_bits", "test_bits"])
     gaps = networks["val_bits"] - networks["seen_bits"]
     return networks.loc[gaps.nlargest(1).index]
+
+
+def three(models: Collection[str], table: pd.DataFrame) -> list[str]:
+    """Return three of these models: the best n-gram model and network on val, and what memorised most."""
+    rows = table[table["model"].isin(models) & ~table["dynamic"]].sort_values("val_bits", kind="stable")
+    best = rows[rows["family"] != "mixture"].drop_duplicates("family")["model"]
+    return list(dict.fromkeys([*best, *memoriser(rows)["model"], *rows["model"]]))[:3]
 
 
 def guess(table: pd.DataFrame) -> pd.DataFrame:
@@ -180,6 +188,6 @@ def summary_text(table: pd.DataFrame) -> str:
     rows = [["bits per character (lower is better)", "unseen text", "", "own text"]]
     for row in highlights(table).to_dict("records"):
         seen = "" if pd.isna(row["seen_bits"]) else f"{row['seen_bits']:.2f}"
-        rows.append([row["label"], f"{row['test_bits']:.2f}", _margin(row), seen])
+        rows.append([row["label"], f"{row['test_bits']:.2f}", margin(row), seen])
     findings = [textwrap.fill(found, 100) for found in all_findings(table).values() if found]
     return "\n".join([*aligned(rows, (False, True, True, True)), "", *findings, ""])

@@ -13,9 +13,9 @@ from seqlm.core.files import read_csv, read_json, read_text
 from seqlm.core.layout import Layout
 from seqlm.evaluate.columns import COLUMNS, describe_share, table_groups, table_text
 from seqlm.preprocess.cleaning import Letters, decoding_warnings
+from seqlm.report import findings
 from seqlm.report.captions import all_captions, unbroken
 from seqlm.report.drawing import CORPORA, MAX_RUNS, contrasting
-from seqlm.report.findings import all_findings, facts, highlights, main_table, memoriser, replaced_corpus, summary_text
 from seqlm.report.passages import align, shaded_line
 from seqlm.report.rendering import render
 from seqlm.train.settings import run_names
@@ -24,7 +24,6 @@ from seqlm.vocab.kinds import ALL
 from seqlm.vocab.vocabulary import Vocab
 
 _TOP_ROWS = 10
-_LINE_LENGTH = 100
 _SENTENCE = 56
 """Characters of test that the first screen shows."""
 _COMPRESSED = 1_000_000
@@ -42,7 +41,7 @@ def build_page(layout: Layout, parity: Mapping[str, pd.DataFrame]) -> str:
     def figure(name: str, alternative: str) -> Markup:
         return inline_svg(layout.figure(name), alternative)
 
-    return render("page.html", _SOURCES, **_content(layout), parity=_records(parity["printed"]), figure=figure)
+    return render("page.html", _SOURCES, **_content(layout), parity=parity["printed"].to_dict("records"), figure=figure)
 
 
 def build_surprisal_page(name: str, scores: Mapping[str, Mapping[str, Any]], remarks: Sequence[str]) -> str:
@@ -52,17 +51,24 @@ def build_surprisal_page(name: str, scores: Mapping[str, Mapping[str, Any]], rem
     should know about the text.
     """
     passages, pair = align({model: score["passage"] for model, score in scores.items()}), [*scores, ""][:2]
+    rows = [[model, *_shown(score)] for model, score in scores.items()]
     return render(
-        "surprisal.html", _SOURCES, name=name, scores=scores, remarks=remarks, passages=passages, pair=pair, label=str
+        "surprisal.html", _SOURCES, name=name, scores=rows, remarks=remarks, passages=passages, pair=pair, label=str
     )
+
+
+def _shown(score: Mapping[str, Any]) -> list[Any]:
+    numbers = ((score["perplexity"], 2), (score["bits_per_character"], 3))
+    shown = ["infinite" if value is None else f"{value:,.{digits}f}" for value, digits in numbers]
+    return [*shown, score["tokens"], _percent(score["unknown_share"], 1)]
 
 
 def build_summary(layout: Layout) -> str:
     """Return the models of the chart, the findings, and the main table as plain text."""
-    table = main_table(layout)
+    table = findings.main_table(layout)
     share = describe_share(read_json(layout.reports("evaluate", "metrics.json")))
-    text = f"{summary_text(table)}\nAll models:\n\n{table_text(table, share)}"
-    replaced = textwrap.fill(replaced_corpus(read_json(layout.corpus_record)), width=_LINE_LENGTH)
+    text = f"{findings.summary_text(table)}\nAll models:\n\n{table_text(table, share)}"
+    replaced = textwrap.fill(findings.replaced_corpus(read_json(layout.corpus_record)), width=100)
     return f"{replaced}\n\n{text}" if replaced else text
 
 
@@ -79,8 +85,9 @@ def inline_svg(path: Path, title: str) -> Markup:
 
 def _content(layout: Layout) -> dict[str, Any]:
     """Return what the page shows beside its figures, by the names that its template knows."""
-    words, table, corpus = layout.reports("ngrams", "word"), main_table(layout), read_json(layout.corpus_record)
-    passages, runs, charted = align(read_json(layout.passages)), run_names(layout.configs), highlights(table)
+    words, preprocessed = layout.reports("ngrams", "word"), layout.reports("preprocess")
+    table, corpus = findings.main_table(layout), read_json(layout.corpus_record)
+    passages, runs, charted = align(read_json(layout.passages)), run_names(layout.configs), findings.highlights(table)
     labels: dict[str, str] = table.set_index("model")["label"].to_dict()
     vocab = Vocab.load(layout.vocab("char"), "char")
     test = vocab.join(vocab.decode(load_split(layout.corpus("char"), "test", mmap=True)[:_COMPRESSED].tolist()))
@@ -88,26 +95,28 @@ def _content(layout: Layout) -> dict[str, Any]:
         {"noun": kind.noun, "has_unknown": kind.has_unknown} | read_json(layout.reports("vocab", name, "summary.json"))
         for name, kind in ALL.items()
     ]
-    shown = _three(list(passages["models"]), table)
+    shown = findings.three(passages["models"], table)
     pair = dict.fromkeys([*table["model"].head(1), *shown, *passages["models"]])
     classes = read_csv(layout.reports("evaluate", "classes.csv"))
     by_class = contrasting(set(classes["model"]), table)
+    frequencies, taus = read_csv(words / "frequencies.csv"), read_csv(layout.reports("sine", "tau.csv"))
+    splits, cleaned = read_csv(preprocessed / "splits.csv"), read_json(preprocessed / "summary.json")
     return {
         "corpus": corpus,
         "names_itself": corpus["name"].replace("_", " ").lower() in corpus["description"].lower(),
-        "replaced": replaced_corpus(corpus),
-        "findings": {name: unbroken(found) for name, found in all_findings(table).items()},
-        "margin": next(
-            (f"{half:.2f}" for half in (table["ci_high"] - table["ci_low"]).head(1) / 2 if half == half), ""
-        ),
-        "facts": facts(table, corpus["name"], test),
+        "replaced": findings.replaced_corpus(corpus),
+        "findings": {name: unbroken(found) for name, found in findings.all_findings(table).items()},
+        "margin": findings.margin(table.iloc[0]),
+        "facts": findings.facts(table, corpus["name"], test),
         "letters": vocab.normalise == "letters",
         "sentence": [
             (labels[name], *shaded_line(passages["text"], passages["models"][name], _SENTENCE)) for name in shown
         ],
-        "splits": _records(read_csv(layout.reports("preprocess", "splits.csv"))),
+        "splits": splits[["split", "lines", "characters", "words"]].to_numpy().tolist(),
         "vocabs": vocabs,
-        "frequent": {n: _records(rows.head(_TOP_ROWS)) for n, rows in read_csv(words / "frequencies.csv").groupby("n")},
+        "frequent": {
+            n: rows[["ngram", "count"]].head(_TOP_ROWS).to_numpy().tolist() for n, rows in frequencies.groupby("n")
+        },
         "words": read_json(words / "summary.json"),
         "groups": table_groups(table),
         "columns": [column for column in COLUMNS if column.heading],
@@ -117,10 +126,10 @@ def _content(layout: Layout) -> dict[str, Any]:
         "captions": all_captions(layout, table),
         "by_class": [labels[name] for name in by_class],
         "classes": [
-            (name, rows["share"].iloc[0], rows.set_index("model")["bits"][by_class].tolist())
+            [name, _percent(rows["share"].iloc[0]), *map("{:.2f}".format, rows.set_index("model")["bits"][by_class])]
             for name, rows in classes.groupby("token_class", sort=False)
         ],
-        "cleaning": _cleaning(layout, vocab),
+        "cleaning": decoding_warnings(Letters(**cleaned["decoding"]), vocab.normalise),
         "warnings": [warning for each in vocabs for warning in each["warnings"] or ()],
         "runs_left_out": max(len(runs) - MAX_RUNS, 0),
         "passages": passages,
@@ -130,27 +139,15 @@ def _content(layout: Layout) -> dict[str, Any]:
         "samples": _samples(read_json(layout.reports("generate", "samples.json")), charted),
         "gradients": read_json(layout.reports("gradients", "summary.json")),
         "sine": read_json(layout.reports("sine", "summary.json")),
-        "taus": _records(read_csv(layout.reports("sine", "tau.csv"))),
+        "taus": [
+            [row.tau, str(row.noise), unbroken(f"{row.rmse:.3f} ± {row.deviation:.3f}")] for row in taus.itertuples()
+        ],
         "has_curves": corpus["name"] in CORPORA,
     }
 
 
-def _three(passages: list[str], table: pd.DataFrame) -> list[str]:
-    """Return the models of the first screen: the best n-gram model and network on val, and what memorised most."""
-    rows = table[table["model"].isin(passages) & ~table["dynamic"]].sort_values("val_bits", kind="stable")
-    best = rows[rows["family"] != "mixture"].drop_duplicates("family")["model"]
-    return list(dict.fromkeys([*best, *memoriser(rows)["model"], *rows["model"]]))[:3]
-
-
-def _cleaning(layout: Layout, vocab: Vocab) -> list[str]:
-    """Return what a reader should know about the decoding and cleaning of the text."""
-    letters = Letters(**read_json(layout.reports("preprocess", "summary.json"))["decoding"])
-    return decoding_warnings(letters, vocab.normalise)
-
-
-def _records(frame: pd.DataFrame) -> list[dict[str, Any]]:
-    records: list[dict[str, Any]] = frame.astype(object).where(frame.notna(), None).to_dict("records")
-    return records
+def _percent(share: float, digits: int = 0) -> str:
+    return f"{100 * share:.{digits}f}\N{NO-BREAK SPACE}%"
 
 
 def _samples(samples: list[dict[str, Any]], charted: pd.DataFrame) -> dict[str, list[dict[str, Any]]]:
@@ -158,13 +155,9 @@ def _samples(samples: list[dict[str, Any]], charted: pd.DataFrame) -> dict[str, 
 
     The models are the best ones, and of those that write the same prefix the one that memorised most.
     """
-    prefixes = dict.fromkeys(sample["prefix"] for sample in samples)
-    written = [sample for sample in samples if sample["prefix"] == next(iter(prefixes))]
+    written = [sample for sample in samples if sample["prefix"] == samples[0]["prefix"]]
     names = [name for name in charted["model"] if any(sample["model"] == name for sample in written)]
-    shown = list(dict.fromkeys([*names[:2], *(name for name in memoriser(charted)["model"] if name in names), *names]))[
-        :3
-    ]
-    return {
-        model: sorted((one for one in written if one["model"] == model), key=lambda sample: sample["temperature"])
-        for model in shown
-    }
+    memorising = [name for name in findings.memoriser(charted)["model"] if name in names]
+    written.sort(key=lambda sample: sample["temperature"])
+    shown = list(dict.fromkeys([*names[:2], *memorising, *names]))[:3]
+    return {model: [one for one in written if one["model"] == model] for model in shown}

@@ -23,8 +23,6 @@ TABLES = {"printed": "book_prints", "derived": "book_code_gives"}
 """Table -> its column with the book's values."""
 COLUMNS = ("section", "quantity", "{book}", "here", "allowed", "met", "source")
 """``met`` is empty if the two values are not compared; ``source`` is a file in the folder of reports."""
-EQUAL = "equal"
-"""In the column ``allowed``; values that depend on random numbers have a range there."""
 
 Values = dict[str, tuple[Any, str]]
 """Name in ``book.yaml`` -> value of the run, and the report it comes from."""
@@ -80,7 +78,7 @@ def metrics(tables: Mapping[str, pd.DataFrame]) -> dict[str, int]:
 def _row(entry: dict[str, Any], values: Values) -> tuple[Any, ...]:
     here, source = values.get(entry.get("here", ""), (None, ""))
     book = values.get(entry["like"], (None, ""))[0] if "like" in entry else entry.get("book")
-    met, allowed = None, EQUAL
+    met, allowed = None, "equal"  # values that depend on random numbers have a range
     if "not_compared" in entry:
         allowed = f"not compared: {entry['not_compared']}"
     elif here is None or book is None:
@@ -108,24 +106,18 @@ def _shown(value: Any) -> str:
     return f"{value:.3f}" if isinstance(value, float) else str(value)
 
 
-def agreement(tables: Mapping[str, pd.DataFrame]) -> list[str]:
-    """Return what the terminal says: how many values the run reproduces, and those that it does not."""
-    rows = [row for table in tables.values() for row in table.itertuples(index=False) if row.met is not None]
-    others = [row for row in rows if not row.met]
-    if not rows:
-        return []
-    reproduced = f"the book: {len(rows) - len(others)} of {len(rows)} compared values are reproduced"
-    if not others:
-        return [reproduced]
-    lines = [f"  {row.section} {row.quantity}: {row[2]} in the book, {row.here} here" for row in others]
-    return [f"{reproduced}; settings other than the book's change the rest:", *lines]
+def agreement(tables: Mapping[str, pd.DataFrame]) -> str:
+    """Return how many of the book's values the run reproduces, "" for another text."""
+    met = [value for rows in tables.values() for value in rows["met"] if value is not None]
+    return f"the book: {met.count(True)} of {len(met)} compared values are reproduced" if met else ""
 
 
 def sine_values(summary: Mapping[str, Any], predictions: pd.DataFrame) -> Values:
     """Return what is compared of the sine; ``series.*`` is the book's procedure, applied to the run's own series."""
-    found = {f"sine.loss.{name.removeprefix('epoch_')}": loss for name, loss in summary["loss"].items()}
-    for measure in ("rmse", "repeat_rmse"):
-        found |= {f"sine.{measure}.{name.removeprefix('k_')}": value for name, value in summary[measure].items()}
+    measures = ("loss", "rmse", "repeat_rmse")  # by names such as epoch_1 and k_1
+    found = {
+        f"sine.{kind}.{name.partition('_')[2]}": value for kind in measures for name, value in summary[kind].items()
+    }
     if "k_1" in summary["rmse"]:
         found["sine.rmse.1/repeat"] = summary["rmse"]["k_1"] / summary["repeat_rmse"]["k_1"]
     found |= {"sine.repeat_loss": summary["repeat_loss"], "sine.curvature": summary["curvature"]}

@@ -50,14 +50,8 @@ def shares(costs: Costs) -> list[float | None]:
     return found
 
 
-def mean_bits(bits: Sequence[float | None]) -> float:
-    """Return the mean of the characters that are scored, 0 if there are none."""
-    scored = [value for value in bits if value is not None]
-    return sum(scored) / max(len(scored), 1)
-
-
 def shaded_line(text: str, costs: Costs, num_chars: int) -> tuple[list[tuple[str, str]], float]:
-    """Return the first characters of a text, each with the name of its shade, and their mean bits.
+    """Return the first characters of a text, each with the name of its shade, and the mean bits of those scored.
 
     The line ends with the last word that fits.
     """
@@ -65,4 +59,5 @@ def shaded_line(text: str, costs: Costs, num_chars: int) -> tuple[list[tuple[str
     end = end if end == len(text) else max(text.rfind(" ", 0, end), text.rfind("\n", 0, end)) + 1 or end
     bits = shares(costs)[:end]
     shades = ["" if value is None else f"s{int(min(value / _BITS_PER_SHADE, _DARKEST))}" for value in bits]
-    return list(zip(text[:end].replace("\n", " "), shades, strict=True)), mean_bits(bits)
+    scored = [value for value in bits if value is not None]
+    return list(zip(text[:end].replace("\n", " "), shades, strict=True)), sum(scored) / max(len(scored), 1)

@@ -7,7 +7,7 @@ The page holds the weights of networks and the counts of the n-gram models over 
 import base64
 import json
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import numpy as np
@@ -19,7 +19,7 @@ from seqlm.core.layout import Layout
 from seqlm.networks.building import read_weights
 from seqlm.ngrams.models.kneser_ney import KneserNey
 from seqlm.ngrams.models.registry import load_counts
-from seqlm.report.findings import memoriser
+from seqlm.report.findings import main_table, three
 from seqlm.report.rendering import render
 from seqlm.train.settings import run_names
 from seqlm.vocab.corpus import load_split
@@ -29,17 +29,16 @@ MAX_PAGE = 4_500_000
 """Bytes of the largest page."""
 _CODE = 100_000
 """Bytes of the page without its numbers and texts, at most."""
-_BITS = {"scratch": 26, "rnn": 26, "gru": 17, "lstm": 17}
+_BITS = {"scratch": 25, "rnn": 26, "gru": 17, "lstm": 17}
 """Bits per weight, for each kind of network that the page can compute: a sign, five of an exponent, and digits.
 
-A network without gates carries a rounding on from character to character, so its weights keep 21 binary digits; those
-of the others keep 12.
+A network without gates carries a rounding on from character to character, so its weights keep 20 binary digits or
+more; those of the others keep 12.
 """
 _ORDERS = (2, 3)
 """Orders of n-grams in the page, beside the highest."""
 _PASSAGES = {"val": 1_600, "test": 10_000}
 """Characters in the page, from the beginning of each split."""
-_UNKNOWN = "\N{REPLACEMENT CHARACTER}"
 _MAX_EPOCHS = 120
 _STYLES = ("page.css", "playground/page.css")
 _COMPUTING = ("arrays", "ngrams", "networks", "sampling", "units", "reading", "worker")
@@ -52,7 +51,7 @@ def build_playground(layout: Layout) -> str:
 
     Raises DataError if a model, a table or the corpus is missing or broken.
     """
-    vocab, table = Vocab.load(layout.vocab("char"), "char"), read_csv(layout.reports("evaluate", "table.csv"))
+    vocab, table = Vocab.load(layout.vocab("char"), "char"), main_table(layout)
     val, test = (load_split(layout.corpus("char"), split)[:size] for split, size in _PASSAGES.items())
     blocks = {"val": _packed([(val, _width(val))])}
     left_out: list[dict[str, str]] = []
@@ -61,6 +60,7 @@ def build_playground(layout: Layout) -> str:
     used = _CODE + len(json.dumps([history, vocab.tokens])) + sum(map(len, blocks.values()))
     networks = _networks(layout, vocab, table, MAX_PAGE - used, blocks, left_out)
     separator = vocab.line_separator or " "
+    names = [one["name"] for one in (*ngrams["models"], *networks)]
     data = {
         "normalise": vocab.normalise,
         "joined": vocab.line_separator,
@@ -68,11 +68,11 @@ def build_playground(layout: Layout) -> str:
         "tokens": vocab.tokens,
         "ngrams": ngrams,
         "networks": networks,
-        "chosen": _chosen(ngrams, networks, table),
+        "chosen": sorted(three(names, table), key=history.__contains__),  # n-grams first
         "labels": table.set_index("model")["label"].to_dict(),
         "history": history,
         "val": {"length": len(val), "bits": _width(val)},
-        "test": "".join(vocab.tokens[token] if token else _UNKNOWN for token in test.tolist()),
+        "test": "".join(vocab.tokens[token] for token in test.tolist() if token),
     }
     return render(
         "playground/page.html", [*_STYLES, *map(_script, _SCRIPTS)], worker=True,
@@ -96,7 +96,7 @@ def _ngrams(layout: Layout, vocab: Vocab, blocks: dict[str, str], left_out: list
     highest, num_bits = 1, 0
     for table in counts.tables[1:]:
         num_bits += len(table) * (_width(table.split()[1]) + _width(table.counts))
-        if num_bits / 8 * 5 / 4 > MAX_PAGE / 2:  # five characters of the page hold four bytes
+        if num_bits / 6 > MAX_PAGE / 2:  # a character of the page holds six bits
             left_out.append({"name": f"n-gram models of order {highest + 1} or more", "why": "too large"})
             break
         highest += 1
@@ -112,9 +112,8 @@ def _ngrams(layout: Layout, vocab: Vocab, blocks: dict[str, str], left_out: list
         found = [np.bincount(prefixes, minlength=len(counts.table(order - 1))), tokens]
         arrays = [(array, _width(array)) for array in [*found, *(one.adjusted for one in kept.values() if one)]]
         blocks[f"ngrams-{order}"] = _packed(arrays)
-        described = [{"length": len(array), "bits": bits} for array, bits in arrays]
         discounts = {name: one and [0, *one.discounts] for name, one in kept.items()}
-        levels.append({"order": order, "arrays": described, **discounts})
+        levels.append({"order": order, "arrays": _described(arrays), **discounts})
     shown = [
         {"name": f"char-{models[order - 1].name}", "order": order, "unigram": models[order - 1].unigram.tolist()}
         for order in orders
@@ -139,30 +138,29 @@ def _networks(
         elif config["model"] not in _BITS:
             left_out.append({"name": run, "why": f"the page cannot compute a {config['model']}"})
         elif not (run in chapter and config["sampling"] == "random"):
-            found.append((run, *read_weights(layout.run(run), run, vocab.key)))
+            network, weights = read_weights(layout.run(run), run, vocab.key)
+            found.append((run, network, _as_framework(weights) if config["model"] == "scratch" else weights))
     described = []
     for run, network, weights in sorted(found, key=lambda each: sum(array.size for array in each[2].values())):
         bits, names = _BITS[network["model"]], sorted(weights)  # a file has weights in no fixed order
-        packed = _packed([(_codes(weights[name], bits), bits) for name in names])
+        arrays = [(_codes(weights[name], bits), bits) for name in names]
+        packed = _packed(arrays)
         if (budget := budget - len(packed)) < 0:
             left_out.append({"name": run, "why": f"too large ({len(packed) / 1e6:,.1f} MB)"})
             continue
         blocks[f"weights-{run}"] = packed
-        kept = {key: network[key] for key in ("model", "activation", "num_layers")}
-        arrays = [{"name": name, "shape": list(weights[name].shape)} for name in names]
-        described.append({"name": run, **kept, "bits": bits, "arrays": arrays})
+        kept = {key: network[key] for key in ("activation", "num_layers")}
+        model = network["model"].replace("scratch", "rnn")
+        described.append({"name": run, "model": model, **kept, "names": names, "arrays": _described(arrays)})
     return described
 
 
-def _chosen(ngrams: Mapping[str, Any], networks: Sequence[Mapping[str, Any]], table: pd.DataFrame) -> list[str]:
-    """Return the three models that the page begins with.
-
-    They are the n-gram model of the highest order, the best network on val, and the network that memorised most.
-    """
-    counted = [one["name"] for one in reversed(ngrams["models"])]
-    rows = table[table["model"].isin([one["name"] for one in networks])].sort_values("val_bits", kind="stable")
-    best, others = list(rows["model"]), [one["name"] for one in networks]
-    return list(dict.fromkeys([*counted[:1], *best[:1], *memoriser(rows)["model"], *best, *others, *counted]))[:3]
+def _as_framework(weights: Mapping[str, NDArray[np.float32]]) -> dict[str, NDArray[np.float32]]:
+    """Return the weights of the chapter's RNN with the names and shapes of PyTorch's, whose layers have two biases."""
+    layer = {"weight_ih": weights["W_xh"].T, "weight_hh": weights["W_hh"].T, "bias_ih": weights["b_h"]}
+    layer["bias_hh"] = np.zeros_like(weights["b_h"])
+    found = {f"layers.0.{name}_l0": array for name, array in layer.items()}
+    return found | {"output.weight": weights["W_hq"].T, "output.bias": weights["b_q"]}
 
 
 def _history(layout: Layout, run: str) -> dict[str, Any]:
@@ -171,10 +169,8 @@ def _history(layout: Layout, run: str) -> dict[str, Any]:
     columns = ["epoch", "train_perplexity", "val_perplexity"]
     rows = table[columns].astype(object).where(np.isfinite(table[columns]), None).to_numpy().tolist()
     step = math.ceil(len(rows) / _MAX_EPOCHS)
-    path = layout.samples_of_run(run)
-    stored: dict[str, Any] = read_json(path) if path.exists() else {"prefix": "", "samples": []}
     kept = {0, len(rows) - 1, *range(step - 1, len(rows), step)}
-    return {"rows": [row for place, row in enumerate(rows) if place in kept], **stored}
+    return {"rows": [row for place, row in enumerate(rows) if place in kept], **read_json(layout.samples_of_run(run))}
 
 
 def _codes(weights: NDArray[np.float32], bits: int) -> NDArray[np.int64]:
@@ -191,6 +187,10 @@ def _codes(weights: NDArray[np.float32], bits: int) -> NDArray[np.int64]:
     return np.asarray(np.minimum(codes, 31 * digits - 1) + np.signbit(weights) * np.int64(32 * digits))
 
 
+def _described(arrays: Iterable[tuple[NDArray[Any], int]]) -> list[dict[str, int]]:
+    return [{"length": array.size, "bits": bits} for array, bits in arrays]
+
+
 def _width(array: NDArray[np.integer]) -> int:
     """Return how many bits hold each number of an array."""
     return max(int(array.max(initial=0)).bit_length(), 1)
@@ -201,5 +201,4 @@ def _packed(arrays: Iterable[tuple[NDArray[Any], int]]) -> str:
     bits = [
         (array.reshape(-1, 1).astype(np.int64) >> np.arange(width)[::-1] & 1).reshape(-1) for array, width in arrays
     ]
-    text = base64.b85encode(np.packbits(np.concatenate(bits).astype(np.uint8)).tobytes()).decode()
-    return text.replace("<", ",")  # so that nothing in it is markup
+    return base64.b64encode(np.packbits(np.concatenate(bits).astype(np.uint8)).tobytes()).decode()

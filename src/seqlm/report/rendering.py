@@ -23,7 +23,9 @@ def render(template: str, sources: Sequence[str], *, worker: bool = False, **con
     environment.filters["number"] = _number
     texts = {name: _source(environment, name) for name in sources}
     found = {kind: [text for name, text in texts.items() if name.endswith(kind)] for kind in ("css", "js")}
-    policy = _policy(found["css"], found["js"]) + ("; worker-src blob:" if worker else "")
+    # The page loads nothing, and only these styles and scripts have effect.
+    policy = f"default-src 'none'; style-src {_hashes(found['css'])}; script-src {_hashes(found['js'])}"
+    policy += "; base-uri 'none'; form-action 'none'" + ("; worker-src blob:" if worker else "")
     environment.globals |= {"styles": found["css"], "scripts": found["js"], "policy": policy}
     environment.globals["inline"] = lambda name: _source(environment, name)
     return environment.get_template(template).render(**content)
@@ -35,15 +37,9 @@ def _source(environment: jinja2.Environment, name: str) -> Markup:
     return Markup(environment.loader.get_source(environment, name)[0])
 
 
-def _policy(styles: Sequence[str], scripts: Sequence[str]) -> str:
-    """Return the content security policy of a page: it loads nothing, and only these styles and scripts have effect."""
-
-    def hashes(texts: Sequence[str]) -> str:
-        digests = (base64.b64encode(hashlib.sha256(text.encode()).digest()).decode() for text in texts)
-        return " ".join(f"'sha256-{digest}'" for digest in digests)
-
-    allowed = f"style-src {hashes(styles)}; script-src {hashes(scripts)}"
-    return f"default-src 'none'; {allowed}; base-uri 'none'; form-action 'none'"
+def _hashes(texts: Sequence[str]) -> str:
+    digests = (base64.b64encode(hashlib.sha256(text.encode()).digest()).decode() for text in texts)
+    return " ".join(f"'sha256-{digest}'" for digest in digests)
 
 
 def _number(value: float | None, digits: int = 3) -> str:

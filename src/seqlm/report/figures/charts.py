@@ -5,7 +5,6 @@ from matplotlib.figure import Figure
 
 from seqlm.report.figures.style import GREY, name_and_colour, new_figure
 
-_ROW_HEIGHT = 0.5
 _INTERVAL = {"linewidth": 2.5, "marker": "|", "markersize": 7, "markeredgewidth": 1.2}
 """How an interval is drawn."""
 
@@ -17,7 +16,7 @@ def highlights_figure(table: pd.DataFrame) -> Figure:
     trained on.
     """
     rows = table.iloc[::-1].reset_index(drop=True)
-    with new_figure(height=0.6 + _ROW_HEIGHT * len(rows), legend=3) as (figure, axes):
+    with new_figure(height=0.6 + 0.5 * len(rows), legend=3) as (figure, axes):
         for place, row in enumerate(rows.to_dict("records")):
             _, colour = name_and_colour(row)
             if pd.notna(row["seen_bits"]):

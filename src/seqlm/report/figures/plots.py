@@ -81,7 +81,7 @@ def draw(
         group: replace(style, name=str(group)) for group, style in zip(groups, cycle(SERIES), strict=False)
     }
     height = 0.5 + (2.5 if len(values) == 1 else 1.9) * math.ceil(len(values) / columns)
-    with new_figure(len(values), height=height, legend=2, columns=columns, same_axes=True) as (figure, _):
+    with new_figure(len(values), height=height, legend=2, columns=columns) as (figure, _):
         for axes, value in zip(figure.axes, values, strict=False):
             shown = table[table[panels] == value] if panels else table
             axes.set(**{f"{axis}scale": "log" for axis in "xy" if plot.template in ("loglog", f"log{axis}")})
@@ -106,7 +106,7 @@ def draw(
 
 def _draw_group(axes: Axes, rows: pd.DataFrame, plot: Plot, style: LineStyle, name: str) -> None:
     for column, line in zip(plot.y, _COLUMN_LINES, strict=False):
-        look = style.line | ({"linestyle": line} if len(plot.y) > 1 else {})
+        look = {"color": style.color, "linestyle": line if len(plot.y) > 1 else style.linestyle}
         known = rows.dropna(subset=[column])
         means = known.groupby(plot.x, as_index=False)[column].mean()
         if len(means) < len(known):

@@ -19,10 +19,11 @@ import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
-import matplotlib as mpl
 import pandas as pd
+from matplotlib import style
 from matplotlib.axes import Axes
 from matplotlib.backends.backend_svg import FigureCanvasSVG
 from matplotlib.figure import Figure
@@ -33,7 +34,6 @@ INK = "#010203"
 GREY, MAGENTA, PURPLE, OLIVE, BLUE, GREEN, VERMILION = (
     "#808080", "#c2528b", "#8c6bb1", "#7d8500", "#1f83bd", "#009e73", "#d55e00"
 )  # fmt: skip
-NGRAM_COLOUR = GREEN
 _NETWORKS = {"scratch": ("RNN", BLUE), "rnn": ("RNN", BLUE), "lstm": ("LSTM", VERMILION), "gru": ("GRU", OLIVE)}
 """Kind of network -> its name in legends and its colour."""
 LINES = ("-", "--", ":", "-.")
@@ -55,34 +55,8 @@ _NAME_HEIGHT = 0.22
 """Inches."""
 _SUPERSCRIPTS = str.maketrans("-0123456789", "\u207b\u2070\u00b9\u00b2\u00b3\u2074\u2075\u2076\u2077\u2078\u2079")
 
-RC_PARAMS: dict[Any, Any] = {
-    **dict.fromkeys(("axes.edgecolor", "axes.labelcolor", "text.color", "xtick.color", "ytick.color"), INK),
-    **dict.fromkeys(("axes.facecolor", "figure.facecolor", "savefig.facecolor"), "none"),
-    "axes.grid": True,
-    "axes.spines.right": False,
-    "axes.spines.top": False,
-    "axes.titlelocation": "left",
-    "axes.titlesize": 10,
-    "figure.constrained_layout.h_pad": 0.08,
-    "font.family": ["sans-serif"],
-    "font.sans-serif": ["DejaVu Sans", "Verdana", "Arial"],
-    "font.size": 10,
-    "grid.alpha": 0.35,
-    "grid.color": GREY,
-    "grid.linewidth": 0.5,
-    "legend.fontsize": 10,
-    "legend.frameon": False,
-    "legend.borderpad": 0,
-    "legend.columnspacing": 1.2,
-    "legend.handletextpad": 0.5,
-    "legend.labelspacing": 0.35,
-    "legend.title_fontsize": 10,
-    "lines.dotted_pattern": [1.5, 1.3],
-    "lines.linewidth": 1.5,
-    "lines.markersize": 4,
-    "svg.fonttype": "none",
-    "svg.hashsalt": "seqlm",
-}
+_LOOK = Path(__file__).parents[1] / "templates" / "figures.mplstyle"
+"""Settings of Matplotlib; also its defaults, where a person's own settings might change how a figure looks."""
 
 
 @dataclass(frozen=True)
@@ -94,11 +68,6 @@ class LineStyle:
     marker: str = "o"
     name: str = ""
     """The name that people read."""
-
-    @property
-    def line(self) -> dict[str, Any]:
-        """Arguments of ``Axes.plot`` for a line without markers."""
-        return {"color": self.color, "linestyle": self.linestyle}
 
 
 SERIES = tuple(
@@ -129,33 +98,28 @@ def name_and_colour(row: Mapping[str, Any]) -> tuple[str, str]:
         return "mixture", PURPLE
     if row["family"] == "network":
         return _NETWORKS.get(row["network"], (str(row["network"]), MAGENTA))
-    return ("n-gram model", NGRAM_COLOUR) if row["order"] > 0 else ("uniform", GREY)
+    return ("n-gram model", GREEN) if row["order"] > 0 else ("uniform", GREY)
 
 
 @contextmanager
 def new_figure(
-    panels: int = 1, *, height: float = 3.2, legend: int = 0, columns: int = 1, same_axes: bool = False
+    panels: int = 1, *, height: float = 3.2, legend: int = 0, columns: int = 1
 ) -> Iterator[tuple[Figure, Any]]:
     """Give a figure and its panels, in so many columns, to draw in the shared look; ``height`` is without the legend.
 
     With a ``legend`` of so many columns, or of one if a name is long, that of the first panel is put over all panels,
-    where it hides no curve. Panels with the ``same_axes`` share their limits, and only the outer ones have numbers.
+    where it hides no curve. Panels share their limits, and only the outer ones have numbers.
     """
-    with mpl.rc_context(RC_PARAMS):
+    with style.context(_LOOK):
         figure = Figure(figsize=(WIDTH, height), layout="constrained")
-        yield figure, figure.subplots(math.ceil(panels / columns), columns, sharex=same_axes, sharey=same_axes)
-        handles, names = _named(figure.axes[0])
+        yield figure, figure.subplots(math.ceil(panels / columns), columns, sharex=True, sharey=True)
+        handles, names = figure.axes[0].get_legend_handles_labels()
         if legend and handles:
+            names = [textwrap.fill(name, _NAME_LENGTH) for name in names]
             legend = legend if max(map(len, names)) < _NAME_LENGTH / 2 else 1
             lines = sum(name.count("\n") + 1 for name in names)
             figure.set_figheight(height + _NAME_HEIGHT * math.ceil(lines / legend))
             figure.legend(handles, names, loc="outside upper center", ncols=legend)
-
-
-def _named(axes: Axes) -> tuple[list[Any], list[str]]:
-    """Return the lines of a panel that have names, and these, in short lines."""
-    handles, names = axes.get_legend_handles_labels()
-    return handles, [textwrap.fill(name, _NAME_LENGTH) for name in names]
 
 
 def svg_text(figure: Figure) -> str:
@@ -164,7 +128,7 @@ def svg_text(figure: Figure) -> str:
         _name_powers(axes)
     buffer = io.StringIO()
     # A browser has fonts for characters that those of this machine lack.
-    with mpl.rc_context(RC_PARAMS), warnings.catch_warnings():
+    with style.context(_LOOK), warnings.catch_warnings():
         warnings.filterwarnings("ignore", "Glyph .* missing from")
         # Not `figure.savefig`, which draws a figure once before it draws it, for what formats other than SVG need.
         canvas: Any = FigureCanvasSVG(figure)

@@ -28,10 +28,3 @@ for (const table of document.querySelectorAll("table.sortable")) {
 const show = () => { const section = document.getElementById(location.hash.slice(1))?.closest("details"); if (section) section.open = true; };
 addEventListener("hashchange", show);
 if (location.hash) show();
-// On paper everything is open, but the samples of only one model.
-const closed = [];
-addEventListener("beforeprint", () => {
-  closed.push(...document.querySelectorAll("details:not([open], #samples details)"));
-  for (const each of closed) each.open = true;
-});
-addEventListener("afterprint", () => closed.splice(0).forEach(each => { each.open = false; }));

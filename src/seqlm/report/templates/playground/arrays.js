@@ -2,29 +2,14 @@
 // worker: it makes all of them strict.
 "use strict";
 
-const ALPHABET = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz!#$%&()*+-;,=>?@^_`{|}~";
-const DIGIT_OF = new Uint8Array(128);
-for (let digit = 0; digit < ALPHABET.length; digit++) DIGIT_OF[ALPHABET.charCodeAt(digit)] = digit;
-
-// Five characters are the digits of a number to the base of 85, which is four bytes; the last ones may be fewer.
-function bytesOf(text) {
-  const rest = (5 - text.length % 5) % 5, padded = text + "~".repeat(rest), bytes = new Uint8Array(padded.length / 5 * 4);
-  for (let from = 0, to = 0; from < padded.length; from += 5, to += 4) {
-    let number = 0;
-    for (let i = from; i < from + 5; i++) number = number * 85 + DIGIT_OF[padded.charCodeAt(i)];
-    for (let i = 3; i >= 0; i--, number = Math.floor(number / 256)) bytes[to + i] = number % 256;
-  }
-  return bytes.subarray(0, bytes.length - rest);
-}
-
-// Returns arrays that follow one another in a text; each is described by its length and its bits per number.
+// Returns arrays that follow one another in a text to the base of 64; each is described by its length and its bits per number.
 function arraysOf(text, described) {
-  const bytes = bytesOf(text);
+  const bytes = atob(text);
   let place = 0, held = 0, numHeld = 0;
   return described.map(({length, bits}) => {
     const found = new Uint32Array(length);
     for (let i = 0; i < length; i++) {
-      for (; numHeld < bits; numHeld += 8) held = held * 256 + bytes[place++];
+      for (; numHeld < bits; numHeld += 8) held = held * 256 + bytes.charCodeAt(place++);
       const unit = 2 ** (numHeld -= bits);
       found[i] = held / unit;
       held %= unit;
@@ -42,23 +27,20 @@ function weightsFrom(codes, bits) {
   });
 }
 
-function argmax(values, from = 0) {
-  let best = from;
-  for (let i = from + 1; i < values.length; i++) if (values[i] > values[best]) best = i;
-  return best;
-}
-
 function sum(values) {
   let total = 0;
   for (const value of values) total += value;
   return total;
 }
 
+function normalised(values) {
+  const total = sum(values);
+  return values.map(value => value / total);
+}
+
 function softmax(logits) {
-  let largest = -Infinity;
-  for (const logit of logits) if (logit > largest) largest = logit;
-  const found = logits.map(logit => Math.exp(logit - largest)), total = sum(found);
-  return found.map(value => value / total);
+  const largest = logits.reduce((a, b) => Math.max(a, b));
+  return normalised(logits.map(logit => Math.exp(logit - largest)));
 }
 
 // Returns places from the largest value to the smallest; of equal values the first comes first.

@@ -5,9 +5,9 @@ const CONTEXT = 60;
 
 function prepareGame() {
   // The most common characters first: in the test text, as a player sees it.
-  app.game = {text: Array.from(data.test, char => idOf.get(char) ?? 0)};
-  const counts = data.tokens.map((_, token) => app.game.text.filter(one => one === token).length);
-  app.game.common = data.tokens.map((_, token) => token).slice(1).sort((a, b) => counts[b] - counts[a] || a - b);
+  const text = Array.from(data.test, char => idOf.get(char));
+  const counts = data.tokens.map((_, token) => text.filter(one => one === token).length);
+  app.game = {text, common: data.tokens.map((_, token) => token).slice(1).sort((a, b) => counts[b] - counts[a] || a - b)};
   find("guess").addEventListener("input", () => {
     const typed = Array.from(find("guess").value).at(-1);
     find("guess").value = "";
@@ -15,25 +15,17 @@ function prepareGame() {
   });
   find("reveal").addEventListener("click", reveal);
   find("restart").addEventListener("click", startGame);
-  find("game").addEventListener("toggle", () => { if (find("game").open && !app.game.start) startGame(); });
+  find("game").addEventListener("toggle", () => { if (!app.game.ranks) startGame(); });
 }
 
 // A passage begins at a word, if the text has words.
 function startGame() {
-  const {text} = app.game, {game} = app;
+  const {game} = app, {text} = game;
   const place = Math.floor(Math.random() * Math.max(1, text.length - 4 * CONTEXT)), space = text.indexOf(idOf.get(" "), place);
   const start = space >= 0 && space < text.length - 3 * CONTEXT ? space + 1 : place;
-  Object.assign(game, {start, place: Math.min(start + CONTEXT, text.length - 1), ranks: [], models: new Map()});
-  game.first = game.place;
-  next();
+  const first = Math.min(start + CONTEXT, text.length - 1);
+  Object.assign(game, {start, first, place: first, ranks: [], models: new Map(), tried: new Set()});
   showGame("");
-}
-
-// Prepares the next character; characters that the models do not know are shown.
-function next() {
-  const {game} = app;
-  while (game.place < game.text.length && game.text[game.place] === 0) game.place += 1;
-  game.tried = new Set();
 }
 
 function guess(char) {
@@ -49,31 +41,28 @@ function guess(char) {
 // Goes on guessing for the player, the most common characters first.
 function reveal() {
   const {game} = app;
-  for (const token of game.common) {
-    if (game.tried.has(game.text[game.place])) break;
-    game.tried.add(token);
-  }
-  if (game.place < game.text.length) settle();
+  for (const token of game.common.slice(0, game.common.indexOf(game.text[game.place]) + 1)) game.tried.add(token);
+  settle();
 }
 
 function settle() {
   const {game} = app, rank = game.tried.size, char = visible(data.tokens[game.text[game.place]]);
+  if (game.place >= game.text.length) return;
   game.ranks.push(rank);
   game.place += 1;
-  next();
+  game.tried = new Set();
   showGame(`“${char}” after ${rank} ${rank === 1 ? "guess" : "guesses"}.`);
-  // Characters that the models do not know are not guessed, and count for nobody.
-  const ids = game.text.slice(game.start, game.place), known = ids.slice(game.first - game.start).map(Boolean);
+  const ids = game.text.slice(game.start, game.place);
   ask("score", {ids, names: [...new Set(chosen())], from: game.first - game.start}, ({name, ranks, bits}) => {
-    game.models.set(name, {ranks: ranks.filter((_, i) => known[i]), bits: bits.filter((_, i) => known[i])});
+    game.models.set(name, {ranks, bits});
     showScores();
   });
 }
 
 function showGame(said) {
   const {game} = app, isOver = game.place >= game.text.length;
-  const context = game.text.slice(game.start, game.place).map(id => id ? data.tokens[id] : "□");
-  find("context").replaceChildren(context.join(""), make("b", {className: "gap", textContent: isOver ? "" : "?"}));
+  const context = game.text.slice(game.start, game.place).map(id => data.tokens[id]).join("");
+  find("context").replaceChildren(context, make("b", {className: "gap", textContent: isOver ? "" : "?"}));
   find("said").textContent = isOver ? "The test text ends here." : said;
   showScores();
 }

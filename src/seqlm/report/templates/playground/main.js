@@ -2,7 +2,7 @@
 "use strict";
 
 function example() {
-  const opening = app.game.text.slice(0, 80).map(id => id ? data.tokens[id] : "").join("");
+  const opening = Array.from(data.test).slice(0, 80).join("");
   return opening.slice(0, opening.lastIndexOf(" ", 60) + 1 || 60);
 }
 

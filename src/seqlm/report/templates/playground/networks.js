@@ -1,4 +1,4 @@
-// Recurrent networks: the chapter's RNN (scratch), and rnn, gru and lstm as PyTorch defines them.
+// Recurrent networks: rnn, gru and lstm as PyTorch defines them. The chapter's RNN is an rnn without a second bias.
 //
 // A state is never changed: reading a character makes a new one.
 
@@ -18,12 +18,6 @@ function product(matrix, vector, bias) {
     for (; column < columns; column++, place++) a += matrix[place] * vector[column];
     found[row] = a + b + c + d;
   }
-  return found;
-}
-
-function transposed(matrix, rows, columns) {
-  const found = new Float64Array(matrix.length);
-  for (let row = 0; row < rows; row++) for (let column = 0; column < columns; column++) found[column * rows + row] = matrix[row * columns + column];
   return found;
 }
 
@@ -54,30 +48,17 @@ class RecurrentNetwork {
     Object.assign(this, {name: described.name, described, text});
   }
 
-  shape(name) { return this.described.arrays.find(array => array.name === name).shape; }
-
   // Layers with weights as PyTorch has them, a row for each unit of each gate; decoded when they are first needed.
   get layers() {
     if (this.cachedLayers) return this.cachedLayers;
-    const {arrays, bits, model, activation, num_layers: numLayers} = this.described, activate = activation === "relu" ? relu : Math.tanh;
-    const found = arraysOf(this.text, arrays.map(({shape}) => ({length: shape.reduce((a, b) => a * b, 1), bits})));
-    const weights = Object.fromEntries(arrays.map(({name}, index) => [name, weightsFrom(found[index], bits)]));
-    if (model === "scratch") {
-      const [vocabSize, size] = this.shape("W_xh");
-      this.output = {weight: transposed(weights.W_hq, size, vocabSize), bias: weights.b_q};
-      return this.cachedLayers = [{
-        size, cell: CELLS.rnn(activate), inputWeight: transposed(weights.W_xh, vocabSize, size), inputBias: weights.b_h,
-        weight: transposed(weights.W_hh, size, size), bias: new Float64Array(size),
-      }];
-    }
+    const {names, arrays, model, activation, num_layers: numLayers} = this.described;
+    const codes = arraysOf(this.text, arrays), cell = CELLS[model](activation === "relu" ? relu : Math.tanh);
+    const weights = Object.fromEntries(names.map((name, index) => [name, weightsFrom(codes[index], arrays[index].bits)]));
     this.embedding = weights["embedding.weight"];
     this.output = {weight: weights["output.weight"] ?? this.embedding, bias: weights["output.bias"]};
     return this.cachedLayers = Array.from({length: numLayers}, (_, layer) => {
-      const of = name => weights[`layers.${layer}.${name}_l0`], size = this.shape(`layers.${layer}.weight_hh_l0`)[1];
-      return {
-        size, cell: CELLS[model](activate), inputWeight: of("weight_ih"), inputBias: of("bias_ih"),
-        weight: of("weight_hh"), bias: of("bias_hh"),
-      };
+      const of = name => weights[`layers.${layer}.${name}_l0`], weight = of("weight_hh"), bias = of("bias_hh");
+      return {size: weight.length / bias.length, cell, inputWeight: of("weight_ih"), inputBias: of("bias_ih"), weight, bias};
     });
   }
 
@@ -97,12 +78,9 @@ class RecurrentNetwork {
 
   // What the first layer gets from a character: a one-hot vector selects a column of its weights.
   enter({inputWeight, inputBias}, token) {
-    if (this.embedding) {
-      const size = this.shape("embedding.weight")[1];
-      return product(inputWeight, this.embedding.subarray(token * size, (token + 1) * size), inputBias);
-    }
-    const vocabSize = inputWeight.length / inputBias.length;
-    return Float64Array.from(inputBias, (bias, row) => bias + inputWeight[row * vocabSize + token]);
+    const columns = inputWeight.length / inputBias.length;
+    if (!this.embedding) return Float64Array.from(inputBias, (bias, row) => bias + inputWeight[row * columns + token]);
+    return product(inputWeight, this.embedding.subarray(token * columns, (token + 1) * columns), inputBias);
   }
 
   probs(state) { return softmax(product(this.output.weight, state.at(-1).hidden, this.output.bias)); }

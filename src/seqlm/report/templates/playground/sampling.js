@@ -14,29 +14,17 @@ function randomNumbers(seed) {
 // Returns the probabilities with which characters are drawn. The unknown character, token 0, is never drawn.
 // Temperature 0 is the likeliest character.
 function drawnWith(probs, temperature) {
-  const likeliest = argmax(probs, 1);
-  const found = Float64Array.from(probs, (p, i) => {
-    if (i === 0) return 0;
-    return temperature ? Math.exp((Math.log(p) - Math.log(probs[likeliest])) / temperature) : Number(i === likeliest);
-  });
-  const total = sum(found);
-  return found.map(weight => weight / total);
+  const known = probs.with(0, 0), largest = known.reduce((a, b) => Math.max(a, b)), likeliest = known.indexOf(largest);
+  return normalised(known.map((p, i) => temperature ? (p / largest) ** (1 / temperature) : Number(i === likeliest)));
 }
 
 function draw(probs, number) {
-  let cumulative = 0, last = 1;
-  for (let i = 1; i < probs.length; i++) {
-    if (probs[i] === 0) continue;
-    cumulative += probs[i];
-    last = i;
-    if (cumulative > number) return i;
-  }
-  return last;
+  let cumulative = 0;
+  const drawn = probs.findIndex(p => (cumulative += p) > number);
+  return drawn < 0 ? probs.findLastIndex(p => p > 0) : drawn;  // if rounding leaves the sum below 1
 }
 
 // Returns how many guesses a model needs that guesses the likeliest character first; it never guesses the unknown one.
 function rankOf(probs, token) {
-  let rank = 1;
-  for (let i = 1; i < probs.length; i++) if (probs[i] > probs[token] || (probs[i] === probs[token] && i < token)) rank += 1;
-  return rank;
+  return 1 + probs.filter((p, i) => i && (p > probs[token] || (p === probs[token] && i < token))).length;
 }

@@ -39,7 +39,7 @@ const JOBS = {
         if (!await reading.read(written, isCurrent)) return false;
         if (i < length) written.push(draw(drawnWith(reading.probs(), temperature), random()));
         if (i % 20 === 0 || i === length) {
-          answer({name, tokens: written.slice(ids.length), isDone: i === length});
+          answer({name, tokens: written.slice(ids.length)});
           await pause();
           if (!isCurrent()) return false;
         }

@@ -6,8 +6,7 @@ function prepareWriting() {
   find("temperature").addEventListener("input", show);
   show();
   find("write").addEventListener("click", write);
-  find("stop").addEventListener("click", stop);
-  app.follow.push(() => { stop(); find("written").classList.add("old"); });
+  app.follow.push(() => find("written").classList.add("old"));
 }
 
 function write() {
@@ -15,16 +14,7 @@ function write() {
   const views = new Map(wanted.map(name => [name, make("p", {className: "passage", dir: "auto", textContent: "…"})]));
   find("written").replaceChildren(...wanted.flatMap(name => [make("h3", {textContent: labelOf(name)}), views.get(name)]));
   find("written").classList.remove("old");
-  find("stop").disabled = false;
   const request = {ids: app.ids, names: wanted, length: 200, temperature: Number(find("temperature").value), seed: Number(find("seed").value)};
-  ask("write", request, ({name, tokens, isDone}) => {
-    views.get(name).replaceChildren(start, make("b", {textContent: tokens.map(token => data.tokens[token]).join("")}));
-    find("stop").disabled = isDone && name === wanted.at(-1);
-  });
-}
-
-function stop() {
-  if (find("stop").disabled) return;
-  ask("write", {ids: [], names: [], length: 0}, () => {});
-  find("stop").disabled = true;
+  ask("write", request, ({name, tokens}) =>
+    views.get(name).replaceChildren(start, make("b", {textContent: tokens.map(token => data.tokens[token]).join("")})));
 }
