@@ -116,6 +116,12 @@ def test_separators_cost_models_over_words_what_their_shares_in_train_say(tmp_pa
         assert encoded(layout, kind, "a b\na\nb").separator_nll == pytest.approx(expected)
 
 
+def test_blank_lines_before_the_first_word_are_not_scored(tmp_path: Path) -> None:
+    # In "\n\nthe sea", 4 characters follow the first word, and 8 the first character.
+    layout = encode(Layout(tmp_path), ["char", "word"], "\n", "\n\nthe sea\n")
+    assert [select(layout, kind)["test"].num_chars for kind in ("char", "word")] == [8, 4]
+
+
 def scored_places(layout: Layout, kind: Kind) -> np.ndarray:
     """Return the places of the scored tokens of train among the surprisals of all its tokens but the first."""
     ranges = Heldout(layout, kind, 10_000)._selected("train")[-1]
