@@ -6,8 +6,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from compiled_networks import scratch_network
 from made_scores import scored_text
@@ -182,20 +180,6 @@ def test_unknown_words_cost_their_spelling() -> None:
     assert likely < unlikely
     assert foreign > NLL_OF_ANY_CHARACTER
     assert spelling.nll([]).shape == (0,)
-
-
-@given(
-    st.lists(st.text(alphabet="ab é漢😀", max_size=15), min_size=1, max_size=30), st.integers(1, 200), st.integers(1, 7)
-)
-def test_passages_cut_no_word(lines: list[str], limit: int, number: int) -> None:
-    text, last = "\n".join(lines), 0
-    found = find_passages(text, limit, len(text), number)
-    for begin, end in found:
-        assert last <= begin <= end
-        assert all(place in (0, len(text)) or text[place - 1] in " \n" for place in (begin, end))
-        last = end
-    if len(text) <= limit:
-        assert found == [(0, len(text))]
 
 
 def test_passages_are_evenly_spaced_and_together_as_long_as_allowed() -> None:
