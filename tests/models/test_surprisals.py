@@ -149,6 +149,14 @@ def test_a_space_belongs_to_the_word_before_or_after_it(models: Models) -> None:
         models["subword-kneser-ney-3"].surprisals(text, "word", "after")
 
 
+def test_the_bytes_of_a_character_belong_to_its_word(kinds: dict[str, LanguageModel]) -> None:
+    model = kinds["subword' '"]
+    tokens = model.surprisals("üa")
+    assert tokens["text"].tolist() == [" ", "<0xC3>", "<0xBC>", "a"]
+    words = model.surprisals("üa", words=["ü", "a"])
+    assert words["bits"].tolist() == pytest.approx([tokens["bits"][:3].sum(), tokens["bits"][3]])
+
+
 @pytest.mark.parametrize("name", ["small", "char-kneser-ney-3", "char-by-word-kneser-ney-3", "subword-kneser-ney-3"])
 def test_a_text_begins_as_if_it_followed_a_space(name: str, models: Models) -> None:
     model = models[name]

@@ -6,8 +6,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from compiled_networks import scratch_network
 from made_scores import scored_text
@@ -116,6 +114,12 @@ def test_separators_cost_models_over_words_what_their_shares_in_train_say(tmp_pa
         assert encoded(layout, kind, "a b\na\nb").separator_nll == pytest.approx(expected)
 
 
+def test_blank_lines_before_the_first_word_are_not_scored(tmp_path: Path) -> None:
+    # In "\n\nthe sea", 4 characters follow the first word, and 8 the first character.
+    layout = encode(Layout(tmp_path), ["char", "word"], "\n", "\n\nthe sea\n")
+    assert [select(layout, kind)["test"].num_chars for kind in ("char", "word")] == [8, 4]
+
+
 def scored_places(layout: Layout, kind: Kind) -> np.ndarray:
     """Return the places of the scored tokens of train among the surprisals of all its tokens but the first."""
     ranges = Heldout(layout, kind, 10_000)._selected("train")[-1]
@@ -176,20 +180,6 @@ def test_unknown_words_cost_their_spelling() -> None:
     assert likely < unlikely
     assert foreign > NLL_OF_ANY_CHARACTER
     assert spelling.nll([]).shape == (0,)
-
-
-@given(
-    st.lists(st.text(alphabet="ab é漢😀", max_size=15), min_size=1, max_size=30), st.integers(1, 200), st.integers(1, 7)
-)
-def test_passages_cut_no_word(lines: list[str], limit: int, number: int) -> None:
-    text, last = "\n".join(lines), 0
-    found = find_passages(text, limit, len(text), number)
-    for begin, end in found:
-        assert last <= begin <= end
-        assert all(place in (0, len(text)) or text[place - 1] in " \n" for place in (begin, end))
-        last = end
-    if len(text) <= limit:
-        assert found == [(0, len(text))]
 
 
 def test_passages_are_evenly_spaced_and_together_as_long_as_allowed() -> None:

@@ -68,12 +68,9 @@ class ArpaLanguageModel(NGram):
         ends = np.cumsum([len(line) + 2 for line in words]) - 1
         begins = np.append(0, ends[:-1] + 1)
         lengths = self.vocab.lengths(tokens)
-        lengths[begins], lengths[ends] = 0, 1  # each line ends with a character, the last one too
-        ink = lengths.copy()
-        ink[ends] = 0
+        lengths[begins] = lengths[ends] = 0
         is_scored = np.arange(len(tokens)) > len(self.vocab.tokenize(read)) + 2 * read.count("\n")
         is_scored[begins] = False
-        return EncodedText.of(
-            self.vocab, text, tokens, is_scored, lengths=lengths, ink=ink, num_chars=len(text) + 1,
-            separator_nll=count_separators(text.split("\n"), "").nll(None),
-        )  # fmt: skip
+        separator_nll = count_separators(text.split("\n"), "").nll(None)
+        # Each line ends with a character, the last one too.
+        return EncodedText.of(self.vocab, text, tokens, is_scored, lengths, len(text) + 1, separator_nll)

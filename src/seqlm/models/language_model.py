@@ -33,7 +33,6 @@ from seqlm.models.surprisals import (
     TextSurprisals,
     are_several,
     contexts,
-    ink_of,
     read_request,
     require_text,
     strings,
@@ -167,18 +166,15 @@ class LanguageModel(ABC):
     def encode(self, read: str, text: str) -> EncodedText:
         """Return a cleaned text as tokens, after one that is only read."""
         vocab, separator, separator_nll = self.vocab, self.vocab.line_separator, 0.0
-        tokens = vocab.tokenize(read + text)
-        lengths = ink = vocab.lengths(tokens)
+        tokens, is_character = vocab.tokenize(read + text), vocab.token_kind.is_character
+        lengths = np.ones(len(tokens), np.int64) if is_character else vocab.lengths(tokens)
         if vocab.token_kind.is_lossless:
             is_scored = np.cumsum(lengths) > len(read.replace("\n", separator))
-            ink = ink_of((read + text).replace("\n", separator), lengths)
         else:
             is_scored = np.arange(len(tokens)) >= len(vocab.tokenize(read))
             separator_nll = _count_separators(_WORD.sub("x", text), separator).nll(vocab.separators)
         num_chars = len(text.replace("\n", separator))
-        return EncodedText.of(
-            vocab, text, tokens, is_scored, lengths=lengths, ink=ink, num_chars=num_chars, separator_nll=separator_nll
-        )
+        return EncodedText.of(vocab, text, tokens, is_scored, lengths, num_chars, separator_nll)
 
     def _read_text(self, text: object, context: object, space: Space = "before") -> EncodedText:
         """Return a text, cleaned like the corpus, as tokens. Raises as :func:`require_text` does."""

@@ -86,19 +86,27 @@ class EncodedText(Stream):
     """The text without the context, cleaned, with its line ends."""
     tokens: Sequence[str]
     """The scored ones."""
-    ink: Indices
-    """The number of characters in each scored token that are no blanks."""
 
     @classmethod
-    def of(cls, vocab: Vocab, text: str, tokens: Sequence[str], is_scored: NDArray[np.bool_], *, lengths: Indices,
-           ink: Indices, num_chars: int, separator_nll: float) -> Self:  # fmt: skip
-        """Return a text, given all ``tokens`` that are read, and the lengths and the ink of all of them."""
+    def of(cls, vocab: Vocab, text: str, tokens: Sequence[str], is_scored: NDArray[np.bool_], lengths: Indices,
+           num_chars: int, separator_nll: float) -> Self:  # fmt: skip
+        """Return a text, given all ``tokens`` that are read, and the lengths of all of them."""
         ids, scored = vocab.encode(tokens), list(compress(tokens, is_scored.tolist()))
         return cls(
             input_ids=ids, is_scored=is_scored, lengths=lengths[is_scored], num_chars=num_chars,
             spelling=unknown_costs(vocab, scored, ids[is_scored]), separator_nll=separator_nll,
-            vocab=vocab, text=text, tokens=scored, ink=ink[is_scored],
+            vocab=vocab, text=text, tokens=scored,
         )  # fmt: skip
+
+    @property
+    def ink(self) -> Indices:
+        """The number of characters in each scored token that are no blanks."""
+        if not self.vocab.token_kind.is_lossless:
+            return self.lengths
+        codes = np.frombuffer(self.text.replace("\n", self.vocab.line_separator).encode("utf-32-le"), np.uint32)
+        before = np.append(0, np.cumsum((codes != LINE_END) & (codes != SPACE) & (codes != TAB)))
+        ends = np.cumsum(self.lengths)
+        return np.asarray(before[ends] - before[ends - self.lengths])
 
 
 @dataclass(frozen=True)
@@ -159,11 +167,11 @@ class TextSurprisals:
         cleaned = clean_words(words, encoded.vocab.normalise)
         ends = np.cumsum(_require_words(encoded.text, cleaned))
         # A token begins at one of the characters that are no blanks. One without any belongs to the next such character
-        # or, as the rest of a character does, to the one before.
-        begins = np.cumsum(encoded.ink) - encoded.ink
-        is_of_previous = (encoded.ink == 0) & ((encoded.lengths == 0) | (space == "after"))
-        places = np.clip(begins - is_of_previous, 0, max(int(encoded.ink.sum()) - 1, 0))
-        word_of = np.searchsorted(ends, places, side="right")
+        # or to the one before, of which it may be a byte.
+        ink = encoded.ink
+        is_byte = (encoded.lengths == 0) & kind.is_lossless
+        places = np.cumsum(ink) - ink - ((ink == 0) & (is_byte | (space == "after")))
+        word_of = np.searchsorted(ends, np.clip(places, 0, max(int(ink.sum()) - 1, 0)), side="right")
         number, bits = len(words), self.bits
         sums = np.bincount(word_of, bits, number)[:number].astype(np.float64)
         has_tokens = np.bincount(word_of, minlength=number)[:number] > 0
@@ -203,14 +211,6 @@ def _require_words(text: str, words: Sequence[str]) -> list[int]:
     if end < len(found):
         raise ParamsError(f"the text continues with {found[end : end + 20]!r} after the last word: give all its words")
     return [len(ink) for ink in inks]
-
-
-def ink_of(text: str, lengths: Indices) -> Indices:
-    """Return how many characters of a text that are no blanks are in each of its parts, which have these lengths."""
-    codes = np.frombuffer(text.encode("utf-32-le"), np.uint32)
-    before = np.append(0, np.cumsum((codes != LINE_END) & (codes != SPACE) & (codes != TAB)))
-    ends = np.cumsum(lengths)
-    return np.asarray(before[ends] - before[ends - lengths])
 
 
 @dataclass(frozen=True)
