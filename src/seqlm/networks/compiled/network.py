@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 _ROWS_AT_ONCE = 64
 """Rows of the steps that a layer takes at a time."""
-_TOKENS_AT_ONCE = 1 << 14
+_TOKENS_AT_ONCE = 1 << 12
 """Tokens whose states are in memory at a time when text is scored."""
 _NOTHING = empty_panels(0, 0)
 _MIN_FLOPS_OF_A_TEAM = 2e6
