@@ -27,7 +27,7 @@ STAGES = [
 def copy_inputs(workspace: Workspace, stage: str, folder: Path) -> None:
     """Copy what a stage reads to a folder of its own."""
     names = [dep["path"] for dep in workspace.lock()[stage].get("deps", [])]
-    for name in {"params.yaml", *(name for name in names if not name.startswith(("src/", "stages/")))}:
+    for name in {"params.yaml", "dvc.yaml", *(name for name in names if not name.startswith(("src/", "stages/")))}:
         source, copy = workspace.folder / name, folder / name
         copy.parent.mkdir(parents=True, exist_ok=True)
         if source.is_dir():
