@@ -13,6 +13,7 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, suppress
+from io import BytesIO
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +24,7 @@ from tqdm import tqdm
 
 from seqlm.core.compiling import has_fma
 from seqlm.core.errors import Interrupted, MachineError
-from seqlm.core.files import remove_others, replacing, sha256_of_file
+from seqlm.core.files import remove_others, sha256_of_file, write_bytes
 from seqlm.networks.network import continue_prefixes
 from seqlm.train.minibatches import Plan
 from seqlm.train.ranks import ONE_PROCESS, Ranks
@@ -60,8 +61,9 @@ class Checkpoint:
 
     def save(self, state: dict[str, Any]) -> None:
         """Replace the checkpoint, completely or not at all."""
-        with replacing(self.path) as temporary:
-            torch.save(state, temporary)  # noqa: TID251 (tensors and plain values)
+        content = BytesIO()  # PyTorch ends with an error of its own when a disk is full
+        torch.save(state, content)  # noqa: TID251 (tensors and plain values)
+        write_bytes(self.path, content.getvalue())
 
     def load(self, ranks: Ranks = ONE_PROCESS) -> dict[str, Any] | None:
         """Return what was saved, or None if there is no complete checkpoint.
