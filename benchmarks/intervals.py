@@ -27,7 +27,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from seqlm.evaluate.ranking import Scale, scales_of_folds
+from seqlm.evaluate.uncertainty import Scale, scales_of_folds
 from seqlm.models.scored_text import NUM_BLOCKS
 from seqlm.ngrams.counts.counting import count_ngrams
 from seqlm.ngrams.models.base import token_nll

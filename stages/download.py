@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from harness import is_under_dvc, stage, warn
+from harness import stage, warn
 from seqlm.core.errors import ParamsError
 from seqlm.core.layout import Layout
 from seqlm.core.settings import load
@@ -52,6 +52,7 @@ def clear_stale_runs(layout: Layout) -> None:
     Their stages are removed from ``dvc.lock`` too, so that it can be committed. Only a stage that always runs may call
     this: DVC takes the outputs of any other from its run cache if settings return to what they were.
     """
+    from dvc_watchdog import is_under_dvc
     from seqlm.core.files import remove_others
 
     if not is_under_dvc():

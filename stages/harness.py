@@ -1,4 +1,4 @@
-"""What all stage scripts share: one-line errors, exit codes, and a watchdog for DVC.
+"""What all stage scripts share: one-line errors and exit codes.
 
 A script writes ``@stage()`` above its function instead of ``@click.command()``; the function
 gets the :class:`~seqlm.core.layout.Layout` of its folder.
@@ -10,17 +10,14 @@ import io
 import os
 import re
 import sys
-import threading
-import time
 from collections.abc import Callable
-from contextlib import suppress
 from pathlib import Path
 from typing import Any, NoReturn
 
 try:
     import click
-    import psutil
 
+    from dvc_watchdog import end_with_dvc, is_under_dvc
     from seqlm.core.errors import Interrupted, MachineError, ParamsError, SeqlmError
     from seqlm.core.layout import Layout
 except ModuleNotFoundError as missing:
@@ -32,14 +29,8 @@ except ModuleNotFoundError as missing:
 
 _NO_MEMORY = re.compile("can't allocate memory|out of memory")
 """In PyTorch's errors, on CPUs and on GPUs."""
-_POLL_S = 0.5
-_MARK = "DVC_STAGE"
-"""DVC sets this variable for a stage's command."""
 _EXPERIMENT = "DVC_EXP_BASELINE_REV"
-"""And this one in `dvc exp run`."""
-_RUN_DVC = ("python", "pypy", "dvc")
-_ADOPT_ORPHANS = {"systemd", "init", "launchd", "tini", "dumb-init", "docker-init"}
-"""Besides the system's first process: the first one of a user's session or of a container."""
+"""`dvc exp run` sets this variable."""
 
 
 # ``readable=False``: whoever opens an unreadable file refuses it with code 5; for click it would be a wrong option.
@@ -97,57 +88,6 @@ def stage(
         return click.command(cls=_Command, context_settings=settings)(root(guarded))
 
     return decorate
-
-
-def is_under_dvc() -> bool:
-    """Whether DVC started this process. A stage that was started by hand may outlive its terminal."""
-    return _MARK in os.environ
-
-
-def end_with_dvc(exit_code: int) -> bool:
-    """End this process as soon as ``dvc repro`` is gone; return whether DVC is running now."""
-    watched = _ancestors_up_to_dvc()
-    if watched is None:
-        return False
-
-    def watch() -> None:
-        while _ancestors()[: len(watched)] == watched:
-            time.sleep(_POLL_S)
-        os._exit(exit_code)
-
-    threading.Thread(target=watch, name="dvc-watchdog", daemon=True).start()
-    return True
-
-
-def _ancestors_up_to_dvc() -> list[psutil.Process] | None:
-    """Return the ancestors of this process up to DVC; None if DVC ended before this process could look.
-
-    Everything that DVC starts, directly or not, has DVC_STAGE in its environment. The next
-    ancestor is DVC (a Python, or a program of its own name), or a process that adopts orphans
-    (then DVC is gone), or another program that hides DVC, such as srun on another machine
-    (then the visible ancestors are all that can be watched).
-    """
-    ancestors = _ancestors()
-    for number, process in enumerate(ancestors):
-        with suppress(psutil.Error):
-            shown = process.as_dict(["name", "environ"])
-            name, environment = (shown["name"] or "").lower(), shown["environ"] or {}
-            if environment.get(_MARK) == os.environ[_MARK]:
-                continue
-            if any(word in name for word in _RUN_DVC):
-                return ancestors[: number + 1]
-            if process.pid == 1 or name in _ADOPT_ORPHANS:
-                return None
-            if environment:  # an empty one is hidden by the system, and DVC may be further up
-                return ancestors[: number + 1]
-    return None if os.name == "nt" and ancestors else ancestors  # Windows gives orphans no other parent
-
-
-def _ancestors() -> list[psutil.Process]:
-    """Return the ancestors of this process; none if the system hides them, like Linux without /proc."""
-    with suppress(psutil.Error, OSError):
-        return list(psutil.Process().parents())
-    return []
 
 
 def warn(message: str) -> None:

@@ -57,7 +57,7 @@ def main(layout: Layout, run: str) -> None:
                 return
             if saved:
                 click.echo(f"resuming after epoch {trainer.progress.epoch:.4g}")
-            with terminal(trainer, vocab, prefix) as show, checkpoint_writer(checkpoint) as save:
+            with terminal(trainer, vocab) as show, checkpoint_writer(checkpoint) as save:
                 trainer.train(show, save)
             history, engine = trainer.progress.history, trainer.network.engine
             epoch, weights = trainer.chosen_weights()

@@ -11,7 +11,7 @@ from seqlm.core.layout import Layout
 from seqlm.evaluate.mixtures import best_mixture, choose_weights, collect_scores, make_mixtures
 from seqlm.evaluate.tables import choices, diagnosed, headlines
 from seqlm.models.info import describe_mixture
-from seqlm.models.language_model import mix
+from seqlm.models.mixture import mix
 from seqlm.score.scores import Scores, save_scores
 from seqlm.vocab.corpus import SPLITS
 from seqlm.vocab.kinds import KINDS

@@ -10,7 +10,8 @@ import pytest
 from made_scores import network, ngram, score, scored_text
 from seqlm.core.files import read_csv, write_csv
 from seqlm.evaluate.columns import COLUMNS, describe_share, main_table, table_text
-from seqlm.evaluate.ranking import Comparison, Result, critical_value, rank_models
+from seqlm.evaluate.ranking import Result, rank_models
+from seqlm.evaluate.uncertainty import Comparison, critical_value
 from seqlm.models.info import ModelInfo
 from seqlm.score.ngrams import Folds
 from seqlm.score.scores import TRAIN_SUBSET, Scores

@@ -8,7 +8,14 @@ import numpy as np
 import pytest
 
 from made_scores import scored_text
-from seqlm.evaluate.ranking import Comparison, Scale, critical_value, scales_of_folds, scales_of_text, student_inside
+from seqlm.evaluate.uncertainty import (
+    Comparison,
+    Scale,
+    critical_value,
+    scales_of_folds,
+    scales_of_text,
+    student_inside,
+)
 from seqlm.models.scored_text import NUM_BLOCKS, Stream, stream_of
 from seqlm.score.ngrams import Folds
 

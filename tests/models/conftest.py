@@ -11,7 +11,7 @@ from seqlm.evaluate.mixtures import save_mixtures
 from seqlm.models import index, networks, ngrams
 from seqlm.models.index import Models, open_models
 from seqlm.models.info import describe_mixture
-from seqlm.models.language_model import mix
+from seqlm.models.mixture import mix
 from seqlm.score.heldout import Heldout
 from seqlm.score.networks import score_run
 from seqlm.score.ngrams import score_kind

@@ -13,6 +13,7 @@ from typing import Any
 
 CANNOT_CHANGE_NUMBERS = {
     "harness": "options, messages and exit codes of the scripts",
+    "dvc_watchdog": "the end of a stage whose DVC is gone",
     "seqlm.core.errors": "the kinds of errors",
     "seqlm.core.layout": "paths: dvc.yaml has the same ones, so a stage whose paths change is rerun anyway",
     "seqlm.core.progress": "times for the person at the terminal",

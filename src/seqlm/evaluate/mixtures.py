@@ -14,7 +14,7 @@ from seqlm.core.files import remove_others
 from seqlm.core.layout import Layout
 from seqlm.core.metrics import Nll
 from seqlm.models.info import describe_mixture, write_description
-from seqlm.models.language_model import mix
+from seqlm.models.mixture import mix
 from seqlm.models.scored_text import Streams
 from seqlm.score.scores import Scores, load_all, make_scores, val_bits
 from seqlm.vocab.kinds import KINDS

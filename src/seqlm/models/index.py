@@ -15,7 +15,8 @@ from seqlm.core.files import read_csv, read_errors
 from seqlm.core.layout import NETWORK_FILES, Layout
 from seqlm.core.settings import Device
 from seqlm.models.info import ModelInfo, describe_ngram, describe_run, read_description
-from seqlm.models.language_model import LanguageModel, Mixture
+from seqlm.models.language_model import LanguageModel
+from seqlm.models.mixture import Mixture
 from seqlm.models.ngrams import FEW_TOKENS, model_of_few, orders_of_few, recounting_model, static_models
 from seqlm.models.saving import check_sealed
 from seqlm.models.word_to_char import describe_word_to_char, words_as_characters

@@ -40,8 +40,7 @@ def read_raw(path: Path, name: str) -> bytes:
         offset = block.start() + error.start
         problem = "not UTF-8 at byte {}: convert it, for example with iconv -f ENCODING -t UTF-8"
     if offset >= 0:
-        before = data[:offset].replace(b"\r\n", b"\n")
-        line = before.count(b"\n") + before.count(b"\r") + 1
+        line = _with_one_line_end(data[:offset]).count(b"\n") + 1
         raise DataError(f"{name}: line {line}: {problem.format(offset)}")
     return _with_one_line_end(data.removeprefix(BOM_UTF8))
 

@@ -17,7 +17,6 @@ from io import BytesIO
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import torch
 from filelock import FileLock, Timeout
 from tqdm import tqdm
@@ -143,9 +142,9 @@ def _ctrl_c() -> Iterator[threading.Event]:
 
 
 @contextmanager
-def terminal(trainer: Trainer, vocab: Vocab, prefix: str) -> Iterator[Callback]:
-    """Give a callback that shows a progress bar of tokens, and how the network continues ``prefix``."""
-    ids, rows_shown = vocab.encode(vocab.tokenize(prefix)).tolist(), len(trainer.progress.history)
+def terminal(trainer: Trainer, vocab: Vocab) -> Iterator[Callback]:
+    """Give a callback that shows a progress bar of tokens, and how the network continues the trainer's prefix."""
+    rows_shown = len(trainer.progress.history)
 
     def show(trainer: Trainer) -> None:
         nonlocal rows_shown
@@ -156,9 +155,9 @@ def terminal(trainer: Trainer, vocab: Vocab, prefix: str) -> Iterator[Callback]:
         rows_shown, row = len(progress.history), progress.history[-1]
         epoch = _format_epochs(row.epoch)
         bar.set_postfix(epoch=epoch, train=f"{row.train_perplexity:.3f}", val=f"{progress.best_val_perplexity:.3f}")
-        if ids and config.sample_every and rows_shown % config.sample_every == 0:
-            tokens = continue_prefixes(trainer.network, np.array([ids]), _SAMPLE_TOKENS)[0]
-            text = vocab.join(vocab.decode([*ids, *tokens.tolist()]))
+        if trainer.prefix.size and config.sample_every and rows_shown % config.sample_every == 0:
+            tokens = continue_prefixes(trainer.network, trainer.prefix, _SAMPLE_TOKENS)[0]
+            text = vocab.join(vocab.decode([*trainer.prefix[0].tolist(), *tokens.tolist()]))
             tqdm.write(f"epoch {epoch}, train perplexity {row.train_perplexity:.2f}: {text}")
 
     options: dict[str, Any] = {"unit": " tokens", "unit_scale": True, "disable": None}

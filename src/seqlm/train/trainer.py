@@ -56,7 +56,7 @@ class Trainer:
         Samples continue the tokens of ``prefix``; without any there are none. Raises DataError if the text is
         too short for any minibatch, and ParamsError if the rows of a minibatch cannot be divided among the processes.
         """
-        self.config, self.device, self.ranks, self._prefix = config, device, ranks, np.array([prefix], np.int64)
+        self.config, self.device, self.ranks, self.prefix = config, device, ranks, np.array([prefix], np.int64)
         # PyTorch does not accept the array type of memory-mapped files.
         self._train_ids, self._val_ids = np.asarray(train_ids)[: config.max_tokens], np.asarray(val_ids)
         self.network: Network = build_network(config, vocab_size, config.seed, device)
@@ -163,9 +163,9 @@ class Trainer:
         )
         self.progress.history.append(row)
         self._totals = RunningTotals()
-        if self._prefix.size and is_sampled(len(self.progress.history), self.plan.num_rows):
+        if self.prefix.size and is_sampled(len(self.progress.history), self.plan.num_rows):
             # The most likely tokens, so that no random number is drawn.
-            tokens = continue_prefixes(self.network, self._prefix, SAMPLE_TOKENS)[0]
+            tokens = continue_prefixes(self.network, self.prefix, SAMPLE_TOKENS)[0]
             self.progress.samples.append([row.epoch, tokens.tolist()])
 
     def _mean_nll(self) -> float:
