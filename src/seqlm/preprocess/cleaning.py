@@ -17,11 +17,13 @@ from itertools import accumulate, pairwise
 from pathlib import Path
 from string import ascii_letters
 
+import numpy as np
+
 from seqlm.core.errors import DataError
 from seqlm.core.files import read_errors, write_bytes
 from seqlm.core.memory import require_memory
 from seqlm.core.progress import quantity
-from seqlm.core.text import SPACE, TextSize
+from seqlm.core.text import LINE_END, SPACE, TextSize
 
 
 def read_raw(path: Path, name: str) -> bytes:
@@ -46,7 +48,7 @@ def read_raw(path: Path, name: str) -> bytes:
 
 
 def _with_one_line_end(text: bytes) -> bytes:
-    return text.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
+    return text.replace(b"\r\n", b"\n").replace(b"\r", b"\n") if b"\r" in text else text
 
 
 @dataclass(frozen=True)
@@ -100,7 +102,10 @@ def clean(text: bytes, normalise: str) -> bytes:
 
 def _with_letters_only(lines: bytes) -> bytes:
     """Return lines as the book cleans them."""
-    return b"\n".join([b" ".join(line.split()) for line in lines.translate(_LOWER).split(b"\n")])
+    text = np.frombuffer(b"\n" + lines.translate(_LOWER) + b"\n", np.uint8)  # so that each line is between line ends
+    text = text[np.append(True, (text[1:] != SPACE) | (text[:-1] > SPACE))]  # no space after a space or a line end
+    text = text[np.append((text[:-1] != SPACE) | (text[1:] != LINE_END), True)]  # none before a line end
+    return text.tobytes()[1:-1]
 
 
 def split_text(text: bytes, fractions: Mapping[str, float]) -> dict[str, bytes]:
