@@ -42,15 +42,15 @@ ON_UNSEEN, ON_VAL = "Best on unseen text: ", "Best on val: "
     ("rows", "begins", "ends"),
     [
         # Another mixture is the same thing, a member is worth a word, and so is another order of the same counts.
-        ((MIXTURE, THREE, COUNTS, NET), ON_UNSEEN + "MIX, with 1.90", "is 0.06 ± 0.02 bits better than COUNTS alone."),
-        ((COUNTS, LOWER, NET), ON_UNSEEN + "COUNTS, with 1.96", "It is 0.24 ± 0.02 bits better than NET."),
+        ((MIXTURE, THREE, COUNTS, NET), ON_UNSEEN + "MIX, with 1.90", "it is 0.06 ± 0.02 bits better than COUNTS alone."),
+        ((COUNTS, LOWER, NET), ON_UNSEEN + "COUNTS, with 1.96", "it is 0.24 ± 0.02 bits better than NET."),
         ((COUNTS, LOWER), ON_UNSEEN, "COUNTS, with 1.96 bits per character."),
         ((MIXTURE, NET | {"test_bits": 1.91}), ON_UNSEEN, "from NET alone, 0.01 ± 0.02, is not significant."),
         # Val and test disagree.
         ((MIXTURE, NET | {"test_bits": 1.8}), ON_VAL + "MIX, with", "NET alone is 0.10 ± 0.02 bits better than it."),
-        ((MIXTURE, THREE | {"test_bits": 1.89}, COUNTS), ON_VAL, "It is 0.06 ± 0.02 bits better than COUNTS alone."),
+        ((MIXTURE, THREE | {"test_bits": 1.89}, COUNTS), ON_VAL, "it is 0.06 ± 0.02 bits better than COUNTS alone."),
         # Small differences have more digits, and a short test has no margins.
-        ((MIXTURE, NET | {"test_bits": 1.9002, "best_margin": 0.0001}), ON_UNSEEN, "It is 0.0002 ± 0.0001 bits better "
+        ((MIXTURE, NET | {"test_bits": 1.9002, "best_margin": 0.0001}), ON_UNSEEN, "it is 0.0002 ± 0.0001 bits better "
          "than NET alone."),
         ((MIXTURE, NET | {"best_margin": None}), ON_UNSEEN, "Next on val: NET alone, with 2.20."),
         # Models that keep learning are not compared with.
@@ -65,7 +65,7 @@ def test_the_best_model_is_named_with_its_certainty(rows: tuple[dict, ...], begi
 
 def test_models_that_keep_learning_are_a_note_if_they_are_better() -> None:
     found = findings.learning_finding(table(MIXTURE, NET | {"dynamic": True, "test_bits": 1.85}))
-    assert found.endswith(", reach 1.85.")
+    assert found.endswith(" reach 1.85.")
     assert findings.learning_finding(table(MIXTURE, NET | {"dynamic": True, "test_bits": 1.95})) == ""
     assert findings.learning_finding(table(MIXTURE, NET)) == ""
 

@@ -74,7 +74,7 @@ def _compared(best: pd.Series, others: pd.DataFrame) -> str:
     amount = f"{abs(gain):.{digits}f} ± {half:.{digits}f}"
     if other["best_verdict"] == "not significant":
         return f"Its difference from {name}, {amount}, is not significant."
-    return f"{'It' if gain > 0 else name} is {amount} bits better than {name if gain > 0 else 'it'}."
+    return f"On the same text, {'it' if gain > 0 else name} is {amount} bits better than {name if gain > 0 else 'it'}."
 
 
 def learning_finding(table: pd.DataFrame) -> str:
@@ -83,8 +83,8 @@ def learning_finding(table: pd.DataFrame) -> str:
     if not len(learning) or not learning.iloc[0] < table["test_bits"].iloc[0]:
         return ""
     return (
-        f"Not in the chart: models that keep learning from the unseen text, piece by piece after predicting it, reach "
-        f"{learning.iloc[0]:.2f}."
+        f"Not in the chart, because they see more text: models that keep learning from each piece of the unseen text "
+        f"after predicting it reach {learning.iloc[0]:.2f}."
     )
 
 

@@ -37,6 +37,6 @@ def highlights_figure(table: pd.DataFrame) -> Figure:
         axes.plot([], [], color=GREY, **_INTERVAL, label="95 % interval")
         axes.set_yticks([])
         axes.grid(visible=False)
-        axes.set(xlabel="bits per character on test (lower is better)", ylim=(-0.5, len(rows) - 0.25))
+        axes.set(xlabel="bits per character on unseen text (lower is better)", ylim=(-0.5, len(rows) - 0.25))
         axes.set_xlim(0, 1.15 * max(rows["test_bits"].max(), rows["ci_high"].max()))
     return figure

@@ -98,7 +98,7 @@ def name_and_colour(row: Mapping[str, Any]) -> tuple[str, str]:
         return "mixture", PURPLE
     if row["family"] == "network":
         return _NETWORKS.get(row["network"], (str(row["network"]), MAGENTA))
-    return ("n-gram model", GREEN) if row["order"] > 0 else ("uniform", GREY)
+    return ("n-gram model", GREEN) if row["order"] > 0 else ("guessing", GREY)
 
 
 @contextmanager
