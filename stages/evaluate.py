@@ -30,7 +30,7 @@ def main(layout: Layout) -> None:
         "table": main_table(results),
         "choices": tables.choices(scores),
         "orders": tables.order_table(results),
-        "history": tables.history_table(layout, runs),
+        "history": tables.all_histories(layout, runs),
         "positions": tables.position_table(diagnosed),
         "classes": tables.class_table(diagnosed, heldouts["char"]),
     }

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from default_params import PARAMS_FILE
-from seqlm.configure.settings import check_values, resolve_runs
+from seqlm.configure.settings import checked_runs, resolve_runs
 from seqlm.core.errors import ParamsError
 from seqlm.core.settings import read_params
 from seqlm.train.settings import RunConfig
@@ -45,7 +45,7 @@ def changed(path: tuple[str, ...], value: object) -> dict[str, Any]:
 def refusal(params: dict[str, Any]) -> str:
     """Return the message with which settings are refused; empty if they are accepted."""
     try:
-        check_values(params, source="params.yaml")
+        checked_runs(params, source="params.yaml")
     except ParamsError as error:
         return str(error)
     return ""
@@ -79,8 +79,8 @@ def test_a_setting_refuses_every_wrong_value(path: tuple[str, ...]) -> None:
 
 def test_the_settings_of_the_project_and_of_the_tests_are_accepted_and_have_equal_names() -> None:
     project = read_params(ROOT / "params.yaml")
-    check_values(project, source="params.yaml")
-    check_values(PARAMS, source="tests/params.yaml")
+    checked_runs(project, source="params.yaml")
+    checked_runs(PARAMS, source="tests/params.yaml")
     # An experiment may have added runs.
     names, in_tests = ({path for path in leaves(params) if path[0] != "runs"} for params in (project, PARAMS))
     assert names == in_tests, "run python tests/default_params.py"
@@ -104,8 +104,8 @@ def test_a_run_overrides_the_defaults() -> None:
     [
         ({}, "runs: Dictionary should have at least 1 item"),
         ({"char-x": {}}, "does not begin with char-"),
-        ({"../up": {}}, "runs.../up = '../up': a run's name is text of 1 to 100 letters from a to z"),
-        *(({name: {}}, f" = {name!r:.80}: a run's name is text") for name in ("", "x" * 101, "-x", "end.")),
+        ({"../up": {}}, "runs.../up = '../up': a run's name has 1 to 100 characters"),
+        *(({name: {}}, f" = {name!r:.80}: a run's name has") for name in ("", "x" * 101, "-x", "end.")),
         ({True: {}}, "runs.1 = True: should be a valid string"),
         ({"a": 3}, "runs.a = 3: should be a valid dictionary"),
         ({"a": None}, "runs.a.token: missing"),
@@ -120,7 +120,7 @@ def test_a_run_needs_a_good_name_and_a_kind_of_token(runs: object, complaint: st
     ("own", "complaint"),
     [
         ({"seed": None}, "runs.a.seed = None: should be a valid integer"),
-        ({"run": "y"}, "runs.a: must be settings other than run, its name"),
+        ({"run": "y"}, "runs.a: must not set run, which the name of the entry gives"),
         ({"launcher": "python"}, "runs.a.launcher: unknown setting (check the spelling)"),
         ({"format": 1}, "runs.a.format: unknown setting (check the spelling)"),
         ({"num_layers": 2}, "model scratch needs num_layers: 1"),

@@ -42,7 +42,7 @@ ON_UNSEEN, ON_VAL = "Best on unseen text: ", "Best on val: "
     ("rows", "begins", "ends"),
     [
         # Another mixture is the same thing, a member is worth a word, and so is another order of the same counts.
-        ((MIXTURE, THREE, COUNTS, NET), ON_UNSEEN + "MIX, with 1.90", "it is 0.06 ± 0.02 bits better than COUNTS alone."),
+        ((MIXTURE, THREE, COUNTS, NET), ON_UNSEEN + "MIX, with 1.90", "0.06 ± 0.02 bits better than COUNTS alone."),
         ((COUNTS, LOWER, NET), ON_UNSEEN + "COUNTS, with 1.96", "it is 0.24 ± 0.02 bits better than NET."),
         ((COUNTS, LOWER), ON_UNSEEN, "COUNTS, with 1.96 bits per character."),
         ((MIXTURE, NET | {"test_bits": 1.91}), ON_UNSEEN, "from NET alone, 0.01 ± 0.02, is not significant."),

@@ -1,8 +1,8 @@
 """Fingerprints of the code of each stage, so that DVC reruns a stage only if its numbers may have changed.
 
-The code of a stage is its script and all modules of this project that the script imports, directly or not, in functions
-too. A fingerprint leaves out comments, docstrings, layout, type-checking imports, and the words of messages and help
-texts. Modules in :data:`CANNOT_CHANGE_NUMBERS` have none.
+The code of a stage is its script, or its module in :data:`SHARED_SCRIPTS`, and all modules of this project that it
+imports, directly or not, in functions too. A fingerprint leaves out comments, docstrings, layout, imports for type
+checking, and the words of messages and help texts. Modules in :data:`CANNOT_CHANGE_NUMBERS` have none.
 """
 
 import ast
@@ -12,8 +12,6 @@ from pathlib import Path
 from typing import Any
 
 CANNOT_CHANGE_NUMBERS = {
-    "harness": "options, messages and exit codes of the scripts",
-    "dvc_watchdog": "the end of a stage whose DVC is gone",
     "seqlm.core.errors": "the kinds of errors",
     "seqlm.core.layout": "paths: dvc.yaml has the same ones, so a stage whose paths change is rerun anyway",
     "seqlm.core.progress": "times for the person at the terminal",
@@ -23,6 +21,8 @@ CANNOT_CHANGE_NUMBERS = {
 """Modules of which no change reruns a stage, and what they do."""
 SHARED_SCRIPTS = {"score": "seqlm.score.networks", "score-ngrams": "seqlm.score.ngrams"}
 """Stages that share one script, and the module that does the work of each."""
+_NO_STAGES = {"configure", "harness", "dvc_watchdog"}
+"""Scripts that no stage depends on: the one that writes the fingerprints, and what all of them import."""
 IMPORTED_BY_NAME = {"gradients": {"seqlm.networks.framework"}}
 """Modules that a stage imports by name, whatever the runs."""
 _PRINTING = {"echo", "log", "print", "warn"}
@@ -44,6 +44,7 @@ def fingerprints(root: Path, entry_of_run: Mapping[str, str]) -> dict[str, str]:
             for module in sorted(_closure(root, {entry, *IMPORTED_BY_NAME.get(name, ())}, hashes))
         )
         for name, entry in entries.items()
+        if name not in _NO_STAGES
     }
 
 

@@ -1,1 +1,1 @@
-"""What every stage needs: errors, files, settings, the catalogue of paths, devices."""
+"""What belongs to no stage: errors, files, settings, paths, devices, threads, compiled loops, the optimizer."""

@@ -135,7 +135,7 @@ def _as_json(value: Any) -> str:
 
 
 def _rounded(value: Any, digits: int = _DIGITS) -> Any:
-    """Return a value with so many significant digits in each float that it is or contains."""
+    """Return a value with this many significant digits in each float that it is or contains."""
     if isinstance(value, float | np.floating):
         return float(f"{value:.{digits}g}")
     if isinstance(value, Mapping):
@@ -148,7 +148,7 @@ def write_checksummed(target: Path, value: dict[str, Any]) -> None:
     write_text(target, _as_json(value | {"checksum": _checksum(value)}))
 
 
-def read_checksummed(path: Path, version: int | None, advice: str) -> dict[str, Any]:
+def read_checksummed(path: Path, version: int, advice: str) -> dict[str, Any]:
     """Return the mapping that :func:`write_checksummed` wrote, without its checksum.
 
     Raises DataError, which ends with ``advice``, if the file is missing or broken, if its

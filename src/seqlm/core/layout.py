@@ -1,6 +1,7 @@
 """The catalogue of paths: every file and folder of the pipeline by name, below one root.
 
-``dvc.yaml`` names the same paths in its ``deps`` and ``outs``; nothing else does.
+``dvc.yaml`` names the same paths in its ``deps`` and ``outs``. What a folder holds is named by the module that writes
+it.
 """
 
 from pathlib import Path
@@ -12,7 +13,7 @@ NETWORK_FILES = ("model.json", "weights.safetensors")
 
 
 def as_path(value: object, name: str) -> Path:
-    """Return the path that a caller gave as argument ``name``. Raises ParamsError if it is none."""
+    """Return the path that a caller gave as argument ``name``. Raises ParamsError for anything else."""
     if not isinstance(value, (str, Path)):
         raise ParamsError(f"{name} must be a string or a Path, not {type(value).__name__}")
     return Path(value)

@@ -1,4 +1,4 @@
-"""The main table: one list of columns for table.csv, table.txt and the page.
+"""The main table: one list of columns for table.csv, summary.txt and the page.
 
 To add a column, add an entry to :data:`COLUMNS`; nothing else needs to know.
 """

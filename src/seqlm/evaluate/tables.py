@@ -1,4 +1,4 @@
-"""The tables beside the main one, and the passages that the page shows.
+"""The tables besides the main one, and the passages that the page shows.
 
 Some tables show what a score hides: how it depends on context and on the class of character.
 """
@@ -26,7 +26,7 @@ MAX_PASSAGES = 16
 """Models under which the page shows a passage."""
 
 
-def history_table(layout: Layout, runs: Sequence[str]) -> pd.DataFrame:
+def all_histories(layout: Layout, runs: Sequence[str]) -> pd.DataFrame:
     """Return the runs' histories as one table.
 
     Raises DataError if a training run has not ended: it leaves a history, but no summary.

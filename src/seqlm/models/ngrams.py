@@ -26,7 +26,7 @@ from seqlm.vocab.corpus import load_split
 from seqlm.vocab.vocabulary import Vocab
 
 FEW_TOKENS = 10_000
-"""Models of so few tokens of train are compared with the networks of sections 8.5 and 8.6, which see as many."""
+"""Models of this few tokens of train are compared with the networks of sections 8.5 and 8.6, which see as many."""
 ORDERS_OF_FEW = {"char": (1, 3, 5)}
 """The orders of these models, by kind of token."""
 NUM_UPDATES = 40

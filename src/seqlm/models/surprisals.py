@@ -300,7 +300,7 @@ def are_several(value: object) -> bool:
 
 
 def require_text(value: object, what: str) -> str:
-    """Return a text. Raises ParamsError if it is none, and DataError for half a character, which no file can hold."""
+    """Return a text. Raises ParamsError for other types, and DataError for half a character, which no file can hold."""
     if not isinstance(value, str):
         raise ParamsError(f"{what} must be a string, not {type(value).__name__}")
     if found := _SURROGATE.search(value):

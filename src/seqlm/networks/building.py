@@ -82,10 +82,11 @@ def save_network(
 
 
 def open_network(folder: Path, run: str, vocab: VocabKey, device: str, num_threads: int) -> Network:
-    """Return the stored network of a run, ready to score text; PyTorch is imported only if it computes the network.
+    """Return the stored network of a run, ready to score text; PyTorch is imported only if it computes
+    the network, or to look for a GPU if ``device`` is ``auto``.
 
-    ``device`` may also be ``auto``. Raises DataError if a file is missing, changed, of another format, of other
-    settings, of another vocabulary, or of another run, and MachineError if there is no such device or no PyTorch.
+    Raises DataError if a file is missing, was changed, or has another format, settings, vocabulary or run, and
+    MachineError if there is no such device or no PyTorch.
     """
     stored, weights = read_weights(folder, run, vocab)
     try:

@@ -27,7 +27,7 @@ from seqlm.core.text import LINE_END, SPACE, TextSize
 
 
 def read_raw(path: Path, name: str) -> bytes:
-    """Return a text in UTF-8 as its file has it, but for a byte order mark and line ends, which become ``\\n``.
+    """Return a text in UTF-8 as its file has it, but for a byte order mark.
 
     ``name`` is what errors call the file. Raises DataError, with the byte offset and the line, for bytes that are not
     UTF-8 and for NUL bytes.
@@ -44,11 +44,11 @@ def read_raw(path: Path, name: str) -> bytes:
     if offset >= 0:
         line = _with_one_line_end(data[:offset]).count(b"\n") + 1
         raise DataError(f"{name}: line {line}: {problem.format(offset)}")
-    return _with_one_line_end(data.removeprefix(BOM_UTF8))
+    return data.removeprefix(BOM_UTF8)
 
 
 def _with_one_line_end(text: bytes) -> bytes:
-    return text.replace(b"\r\n", b"\n").replace(b"\r", b"\n") if b"\r" in text else text
+    return text.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
 
 
 @dataclass(frozen=True)
@@ -80,9 +80,9 @@ _BLOCKS = re.compile(rb"(?s).{1,65536}[^\n]*\n?")
 
 
 def _blocks(text: bytes) -> Iterator[bytes]:
-    """Yield a text in NFC, in blocks of whole lines, each without its last line end."""
+    """Yield a text in NFC, in blocks of whole lines, which all end in ``\\n``, each without its last line end."""
     for found in _BLOCKS.finditer(text):
-        block = found[0].removesuffix(b"\n")
+        block = _with_one_line_end(found[0]).removesuffix(b"\n")
         yield block if block.isascii() else unicodedata.normalize("NFC", block.decode()).encode()
 
 
@@ -92,11 +92,11 @@ def clean_text(text: str, normalise: str) -> str:
     ``normalise`` is ``"letters"`` (the book's cleaning) or ``"none"`` (lines as they are, in NFC). Lines are kept,
     empty ones too.
     """
-    return clean(_with_one_line_end(text.encode()), normalise).decode()
+    return clean(text.encode(), normalise).decode()
 
 
 def clean(text: bytes, normalise: str) -> bytes:
-    """Do the same for a text in UTF-8 whose lines all end in ``\\n``."""
+    """Do the same for a text in UTF-8."""
     return b"\n".join(map(_with_letters_only if normalise == "letters" else bytes, _blocks(text)))
 
 
@@ -105,7 +105,7 @@ def _with_letters_only(lines: bytes) -> bytes:
     text = np.frombuffer(b"\n" + lines.translate(_LOWER) + b"\n", np.uint8)  # so that each line is between line ends
     text = text[np.append(True, (text[1:] != SPACE) | (text[:-1] > SPACE))]  # no space after a space or a line end
     text = text[np.append((text[:-1] != SPACE) | (text[1:] != LINE_END), True)]  # none before a line end
-    return text.tobytes()[1:-1]
+    return bytes(text[1:-1].data)
 
 
 def split_text(text: bytes, fractions: Mapping[str, float]) -> dict[str, bytes]:

@@ -19,7 +19,7 @@ _COMPRESSORS = {"time_machine": (17_063, "PPMd needs 2.06, paq8px 1.94 and cmix 
 _BOTH = ["val_bits", "test_bits"]
 
 
-def main_table(layout: Layout) -> pd.DataFrame:
+def read_main_table(layout: Layout) -> pd.DataFrame:
     """Return the main table. Raises DataError if it is missing or broken."""
     return read_csv(layout.reports("evaluate", "table.csv"))
 
@@ -48,7 +48,7 @@ def best_finding(table: pd.DataFrame) -> str:
     """Return which model of the main table is the best, and by how much it beats another one.
 
     The other one is the best on val of those that are something else: another smoothing or kind of token, another run,
-    and for a mixture anything that is none.
+    and for a mixture anything else.
     """
     best = table.iloc[0]
     if pd.isna(best["test_bits"]):
@@ -121,7 +121,7 @@ def guess(table: pd.DataFrame) -> pd.DataFrame:
 
 
 def memorising_finding(table: pd.DataFrame) -> str:
-    """Return that a network memorised its text and predicts unseen text worse than a guess, if one does."""
+    """Return a sentence about a network that memorised its text and predicts unseen text worse than a guess."""
     for row in memoriser(table).to_dict("records"):
         for guessed in guess(table)["test_bits"]:
             if row["test_bits"] > guessed > 2 * row["seen_bits"]:

@@ -19,7 +19,7 @@ from seqlm.core.layout import Layout
 from seqlm.networks.building import read_weights
 from seqlm.ngrams.models.kneser_ney import KneserNey
 from seqlm.ngrams.models.registry import load_counts
-from seqlm.report.findings import main_table, three
+from seqlm.report.findings import read_main_table, three
 from seqlm.report.rendering import render
 from seqlm.train.settings import run_names
 from seqlm.vocab.corpus import load_split
@@ -36,7 +36,7 @@ A network without gates carries a rounding on from character to character, so it
 more; those of the others keep 12.
 """
 _ORDERS = (2, 3)
-"""Orders of n-grams in the page, beside the highest."""
+"""Orders of n-grams in the page, besides the highest."""
 _PASSAGES = {"val": 1_600, "test": 10_000}
 """Characters in the page, from the beginning of each split."""
 _MAX_EPOCHS = 120
@@ -51,7 +51,7 @@ def build_playground(layout: Layout) -> str:
 
     Raises DataError if a model, a table or the corpus is missing or broken.
     """
-    vocab, table = Vocab.load(layout.vocab("char"), "char"), main_table(layout)
+    vocab, table = Vocab.load(layout.vocab("char"), "char"), read_main_table(layout)
     val, test = (load_split(layout.corpus("char"), split)[:size] for split, size in _PASSAGES.items())
     blocks = {"val": _packed([(val, _width(val))])}
     left_out: list[dict[str, str]] = []
@@ -197,7 +197,7 @@ def _width(array: NDArray[np.integer]) -> int:
 
 
 def _packed(arrays: Iterable[tuple[NDArray[Any], int]]) -> str:
-    """Return the numbers of arrays, each with so many bits, one after another as text."""
+    """Return the numbers of arrays, each number with this many bits, one after another as text."""
     bits = [
         (array.reshape(-1, 1).astype(np.int64) >> np.arange(width)[::-1] & 1).reshape(-1) for array, width in arrays
     ]

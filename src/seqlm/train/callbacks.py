@@ -35,15 +35,15 @@ _SOURCES = Path(__file__).resolve().parents[1]
 _LOCK = "lock"
 _LOCK_TIMEOUT_S = 10.0
 _TIMES_SAVING = 100
-_SAMPLE_TOKENS = 50
+"""Training lasts this many times as long between two checkpoints as saving one."""
+_PRINTED_TOKENS = 50
 
 
 def checkpoint_key(config: RunConfig, vocab: Vocab, num_processes: int) -> str:
-    """Return a hash of everything that decides the result of training: its config and its data.
+    """Return a hash of everything that decides the result of training.
 
-    ``vocab`` has the hashes of the encoded splits. The key also depends on all code of this package as it is now, on
-    PyTorch's version, and on whether networks may run as compiled loops, whose states and optimizers have their own
-    form.
+    That is its settings, its data, whose hashes ``vocab`` has, the number of processes, the code of this package,
+    PyTorch's version, and whether networks run as compiled loops, whose states and optimizers have their own form.
     """
     data = [encoded.sha256 for encoded in vocab.splits.values()]
     parts = [config.model_dump_json(), *data, num_processes, torch.__version__, has_fma()]
@@ -156,7 +156,7 @@ def terminal(trainer: Trainer, vocab: Vocab) -> Iterator[Callback]:
         epoch = _format_epochs(row.epoch)
         bar.set_postfix(epoch=epoch, train=f"{row.train_perplexity:.3f}", val=f"{progress.best_val_perplexity:.3f}")
         if trainer.prefix.size and config.sample_every and rows_shown % config.sample_every == 0:
-            tokens = continue_prefixes(trainer.network, trainer.prefix, _SAMPLE_TOKENS)[0]
+            tokens = continue_prefixes(trainer.network, trainer.prefix, _PRINTED_TOKENS)[0]
             text = vocab.join(vocab.decode([*trainer.prefix[0].tolist(), *tokens.tolist()]))
             tqdm.write(f"epoch {epoch}, train perplexity {row.train_perplexity:.2f}: {text}")
 

@@ -131,7 +131,7 @@ class Trainer:
         totals.nll = totals.nll + torch.as_tensor(nll).sum().float()
         totals.tokens += targets.size
         if progress.epoch_minibatches % MINIBATCHES_BETWEEN_CHECKS == 0:
-            self._mean_nll()
+            self._summed_nll()  # ends a training whose loss is not finite
         progress.epoch_minibatches += 1
         progress.minibatches += 1
 
@@ -155,7 +155,7 @@ class Trainer:
         norms = torch.stack(self._totals.norms)
         row = HistoryRow(
             epoch=self.progress.epoch,
-            train_perplexity=perplexity(self._mean_nll(), self._totals.tokens),
+            train_perplexity=perplexity(self._summed_nll(), self._totals.tokens),
             val_perplexity=self._validate(),
             grad_norm=float(norms.mean()),
             clipped_share=float((norms > self._max_norm).float().mean()),
@@ -168,8 +168,8 @@ class Trainer:
             tokens = continue_prefixes(self.network, self.prefix, SAMPLE_TOKENS)[0]
             self.progress.samples.append([row.epoch, tokens.tolist()])
 
-    def _mean_nll(self) -> float:
-        """Return -log p of the tokens since the last history row, the mean over all processes.
+    def _summed_nll(self) -> float:
+        """Return -log p of the tokens since the last history row together, the mean over all processes.
 
         Raises DivergenceError if the loss is not finite.
         """
@@ -248,8 +248,9 @@ def scheduled_lr(config: RunConfig, share_done: float) -> float:
 def val_nll(network: Network, ids: NDArray[np.integer], max_tokens: int | None) -> Nll:
     """Return -log p of the tokens of a split that an evaluation reads.
 
-    Up to ``max_tokens`` are all read; many of them in parallel parts, each after a warm-up on the text before it. If
-    there are more, 64 evenly spaced passages are read in parallel, each after a warm-up; ``max_tokens`` include those.
+    A split of at most ``max_tokens`` tokens is scored completely, as one stream or, if it is long, as parts that are
+    read in parallel. Of a longer split, 64 evenly spaced passages are scored. Each but the first part begins with a
+    warm-up, which is read and not scored; ``max_tokens`` includes the warm-ups of passages.
     """
     num_targets = len(ids) - 1
     if max_tokens is not None and len(ids) > max_tokens:

@@ -74,7 +74,7 @@ SERIES = tuple(
     LineStyle(color, line, marker)
     for color, line, marker in zip((INK, MAGENTA, GREY) * 2, ("-", "--", "-.", ":", "-", "--"), MARKERS, strict=True)
 )
-"""Styles of series that are no models: first, second, and so on."""
+"""Styles of series that are not models: first, second, and so on."""
 
 
 def model_styles(table: pd.DataFrame) -> dict[str, LineStyle]:
@@ -105,9 +105,9 @@ def name_and_colour(row: Mapping[str, Any]) -> tuple[str, str]:
 def new_figure(
     panels: int = 1, *, height: float = 3.2, legend: int = 0, columns: int = 1
 ) -> Iterator[tuple[Figure, Any]]:
-    """Give a figure and its panels, in so many columns, to draw in the shared look; ``height`` is without the legend.
+    """Give a figure and its panels, in this many columns, to draw in the shared look; ``height`` is without the legend.
 
-    With a ``legend`` of so many columns, or of one if a name is long, that of the first panel is put over all panels,
+    With a ``legend`` of this many columns, or of one if a name is long, that of the first panel is put over all panels,
     where it hides no curve. Panels share their limits, and only the outer ones have numbers.
     """
     with style.context(_LOOK):
