@@ -25,7 +25,7 @@ def main(layout: Layout, names: tuple[str, ...], kind: Kind | None, text: Path |
     they are by each character.
     """
     if (text is not None or bool(names)) + (kind is not None) != 1:
-        raise ParamsError("give exactly one of --model, --kind and --text")
+        raise ParamsError("give --kind alone, or --model, --text or both")
     if page is not None and text is None:
         raise ParamsError("--page needs --text")
     if text is not None:
@@ -51,7 +51,7 @@ def _score_text(layout: Layout, path: Path, names: tuple[str, ...], page: Path) 
     device: Device = load(layout.params, "device", Device)
     opened = open_models(layout.root, device, load(layout.params, "num_threads", NumThreads))
     models = [opened[name] for name in names or run_names(layout.configs)]
-    # As the corpus of the models was cleaned, whatever the setting says now.
+    # Cleaned as the models' corpus was, whatever the setting says now.
     text = read_user_text(path, models[0].vocab.normalise, sys.stdin.buffer)
     scored = {model.name: model.score_text(text.original) for model in models}
     lines = [*text.remarks, *(describe_score(*item) for item in scored.items())]

@@ -65,7 +65,7 @@ def _closure(root: Path, entries: set[str], read: dict[str, tuple[str, set[str]]
 
 
 def _imports(code: ast.AST) -> Iterator[str]:
-    """Yield the names of the modules that code imports, and names that are no modules."""
+    """Yield the names of the modules that code imports, and names that are not modules."""
     for node in ast.walk(code):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)

@@ -30,8 +30,8 @@ def _require_name(run: str) -> str:
     """Raise ValueError for a name that no file or no model may have."""
     if not _RUN_NAME.fullmatch(run) or run.startswith(_MODEL_PREFIXES):
         raise ValueError(
-            "a run's name is text of 1 to 100 letters from a to z, digits, '_', '.' and '-', begins with a letter or "
-            f"digit, does not end with '.', and does not begin with {' or '.join(_MODEL_PREFIXES)}"
+            "a run's name has 1 to 100 characters: letters A to Z in either case, digits, '_', '.' and '-'; it begins "
+            f"with a letter or digit, does not end with '.', and does not begin with {' or '.join(_MODEL_PREFIXES)}"
         )
     return run
 
@@ -39,7 +39,7 @@ def _require_name(run: str) -> str:
 def _require_other_settings(own: dict[str, Any]) -> dict[str, Any]:
     """Raise ValueError for the setting that a run's name gives."""
     if "run" in own:
-        raise ValueError("must be settings other than run, its name")
+        raise ValueError("must not have the key run: the entry's own name is the run")
     return own
 
 
@@ -55,7 +55,7 @@ def resolve_runs(params: Mapping[str, Any], *, source: str) -> dict[str, RunConf
     train = check(params.get("train"), "train", dict[str, Any], source=source)
     runs = check(params.get("runs"), "runs", _Runs, source=source)
     shared = train | {key: params.get(key) for key in _MACHINE_SETTINGS}
-    # So that a wrong setting of all runs is called by its own name.
+    # Checked once as a made-up run, so that an error in a shared setting names train.KEY and not the first run.
     check(shared | {"run": "train", "token": "char"}, "train", RunConfig, source=source)
     return {
         name: check(shared | (own or {}) | {"run": name}, f"runs.{name}", RunConfig, source=source)

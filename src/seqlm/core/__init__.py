@@ -1,1 +1,4 @@
-"""What every stage needs: errors, files, settings, the catalogue of paths, devices."""
+"""What belongs to no stage.
+
+Errors, files, settings, paths, devices, threads, compiled loops, reproducible exp and log, the optimizer.
+"""

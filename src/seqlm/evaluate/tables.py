@@ -1,4 +1,4 @@
-"""The tables beside the main one, and the passages that the page shows.
+"""The tables besides the main one, and the passages that the page shows.
 
 Some tables show what a score hides: how it depends on context and on the class of character.
 """

@@ -82,10 +82,11 @@ def save_network(
 
 
 def open_network(folder: Path, run: str, vocab: VocabKey, device: str, num_threads: int) -> Network:
-    """Return the stored network of a run, ready to score text; PyTorch is imported only if it computes the network.
+    """Return the stored network of a run, ready to score text.
 
-    ``device`` may also be ``auto``. Raises DataError if a file is missing, changed, of another format, of other
-    settings, of another vocabulary, or of another run, and MachineError if there is no such device or no PyTorch.
+    PyTorch is imported only if it computes the network, or to look for a GPU if ``device`` is ``auto``. Raises
+    DataError if a file is missing, was changed, or has another format, settings, vocabulary or run, and MachineError if
+    there is no such device or no PyTorch.
     """
     stored, weights = read_weights(folder, run, vocab)
     try:
@@ -113,7 +114,7 @@ def _runs_compiled(settings: NetworkSettings, device: "str | torch.device") -> b
 def read_weights(folder: Path, run: str, vocab: VocabKey) -> tuple[dict[str, Any], dict[str, Any]]:
     """Return the settings of a stored network, unchecked, and its weights by name.
 
-    Raises DataError if a file is missing, changed, of another format, of another vocabulary, or of another run.
+    Raises DataError if a file is missing, was changed, or has another format, vocabulary or run.
     """
     path, weights = folder / _DESCRIPTION, folder / _WEIGHTS
     description = read_checksummed(path, _FORMAT, _ADVICE)

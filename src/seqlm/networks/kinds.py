@@ -14,7 +14,7 @@ class NetworkKind(NamedTuple):
     """A callable that gets the settings, the vocabulary size and the seed, and returns a
     :class:`seqlm.networks.torch_network.TorchNetwork` on the CPU."""
     fixed: Mapping[str, object]
-    """Settings, of training too, of which the network supports one value only."""
+    """Settings, of training too, for which the network supports only one value."""
 
 
 _LAYERS = "seqlm.networks.framework:FrameworkRNN"

@@ -84,7 +84,7 @@ def inline_svg(path: Path, title: str) -> Markup:
 
 
 def _content(layout: Layout) -> dict[str, Any]:
-    """Return what the page shows beside its figures, by the names that its template knows."""
+    """Return what the page shows besides its figures, by the names that its template knows."""
     words, preprocessed = layout.reports("ngrams", "word"), layout.reports("preprocess")
     table, corpus = findings.main_table(layout), read_json(layout.corpus_record)
     passages, runs, charted = align(read_json(layout.passages)), run_names(layout.configs), findings.highlights(table)

@@ -36,7 +36,7 @@ A network without gates carries a rounding on from character to character, so it
 more; those of the others keep 12.
 """
 _ORDERS = (2, 3)
-"""Orders of n-grams in the page, beside the highest."""
+"""Orders of n-grams in the page, besides the highest."""
 _PASSAGES = {"val": 1_600, "test": 10_000}
 """Characters in the page, from the beginning of each split."""
 _MAX_EPOCHS = 120
@@ -197,7 +197,7 @@ def _width(array: NDArray[np.integer]) -> int:
 
 
 def _packed(arrays: Iterable[tuple[NDArray[Any], int]]) -> str:
-    """Return the numbers of arrays, each with so many bits, one after another as text."""
+    """Return the numbers of arrays, each with this many bits, one after another as text."""
     bits = [
         (array.reshape(-1, 1).astype(np.int64) >> np.arange(width)[::-1] & 1).reshape(-1) for array, width in arrays
     ]

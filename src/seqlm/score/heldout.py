@@ -25,7 +25,7 @@ from seqlm.vocab.separators import count_separators
 from seqlm.vocab.vocabulary import Vocab
 
 MAX_CHARS = 300_000
-"""A longer split is scored on passages that together have about so many characters: enough to tell models apart."""
+"""A longer split is scored on passages that together have about this many characters: enough to tell models apart."""
 WARMUP = 512
 """Tokens that a model reads before a passage without being scored on them."""
 _BLANK = re.compile("[ \n]")

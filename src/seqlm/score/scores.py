@@ -92,7 +92,7 @@ def shown_bits(metrics: Mapping[str, Any]) -> str:
 
 
 def save_all(folder: Path, scores: Iterable[Scores], log: Log) -> None:
-    """Write the scores of each model to a subfolder with its name; remove all other subfolders.
+    """Write the scores of each model to a subfolder with its name; remove everything else in the folder.
 
     The scores of a model are one array for each split, and ``score.json``. The bits on val are logged.
     """

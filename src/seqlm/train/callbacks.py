@@ -35,15 +35,15 @@ _SOURCES = Path(__file__).resolve().parents[1]
 _LOCK = "lock"
 _LOCK_TIMEOUT_S = 10.0
 _TIMES_SAVING = 100
+"""Training lasts this many times as long between two checkpoints as saving one."""
 _SAMPLE_TOKENS = 50
 
 
 def checkpoint_key(config: RunConfig, vocab: Vocab, num_processes: int) -> str:
-    """Return a hash of everything that decides the result of training: its config and its data.
+    """Return a hash of everything that decides the result.
 
-    ``vocab`` has the hashes of the encoded splits. The key also depends on all code of this package as it is now, on
-    PyTorch's version, and on whether networks may run as compiled loops, whose states and optimizers have their own
-    form.
+    That is settings, data, number of processes, code of this package, PyTorch's version, and whether networks run as
+    compiled loops, whose states and optimizers have their own form. ``vocab`` has the hashes of the encoded splits.
     """
     data = [encoded.sha256 for encoded in vocab.splits.values()]
     parts = [config.model_dump_json(), *data, num_processes, torch.__version__, has_fma()]

@@ -22,7 +22,7 @@ from seqlm.vocab.corpus import AUTO, occurs, prompts
 from seqlm.vocab.vocabulary import Vocab
 
 FIRST_ROWS, EVEN_ROWS = 10, 40
-"""Rows of the history that have a sample: so many first ones, and so many evenly spaced ones."""
+"""How many of the first rows of the history have a sample, and how many evenly spaced ones."""
 SAMPLE_TOKENS = 100
 
 
@@ -33,11 +33,13 @@ class HistoryRow:
     epoch: float
     """Epochs trained so far."""
     train_perplexity: float
+    """On the minibatches of this row, while the weights changed."""
     val_perplexity: float | None
     """None: not evaluated on val."""
     grad_norm: float
     """Mean norm of the gradient before clipping."""
     clipped_share: float
+    """Share of its minibatches whose gradient was clipped."""
     tokens: int
     """Tokens trained so far, in all batch rows and epochs."""
 
@@ -90,7 +92,7 @@ class Progress:
 
     @property
     def is_at_row_end(self) -> bool:
-        """Whether the minibatch just trained ends a history row within an epoch, as only a budget makes it."""
+        """Whether the minibatch just trained ends a row. Only with ``token_budget``: otherwise rows end with epochs."""
         total = self.plan.num_minibatches
         return total is not None and self.minibatches == total * (len(self.history) + 1) // self.plan.num_rows
 

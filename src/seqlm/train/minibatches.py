@@ -127,7 +127,7 @@ class Plan:
         """Return how many tokens of val an evaluation may read.
 
         A quarter of the tokens trained since the previous evaluation, so that evaluating never takes longer than
-        training, but at least 10,000: fewer would say too little.
+        training, but at least 10,000: fewer would say too little. ``eval_tokens`` is a limit too.
         """
         trained = self.tokens_to_train * min(config.eval_every, self.num_rows) // self.num_rows
         budget = max(trained // 4, _MIN_VAL_TOKENS)

@@ -56,7 +56,7 @@ class RunConfig(NetworkSettings):
     sample_every: Annotated[int, Field(ge=0, le=10**9)]
     """Epochs between printed continuations of ``sample_prefix``; 0: none."""
     sample_prefix: Annotated[str, Field(min_length=1, max_length=1000)]
-    """``auto``, or a text that train never has: the beginning of val."""
+    """Text that samples continue. The beginning of val replaces ``auto`` and a text that never occurs in train."""
 
     run: str
     token: Kind

@@ -248,8 +248,9 @@ def scheduled_lr(config: RunConfig, share_done: float) -> float:
 def val_nll(network: Network, ids: NDArray[np.integer], max_tokens: int | None) -> Nll:
     """Return -log p of the tokens of a split that an evaluation reads.
 
-    Up to ``max_tokens`` are all read; many of them in parallel parts, each after a warm-up on the text before it. If
-    there are more, 64 evenly spaced passages are read in parallel, each after a warm-up; ``max_tokens`` include those.
+    A split of at most ``max_tokens`` tokens is scored completely, as one stream or, if it is long, as parts read in
+    parallel. Of a longer split, 64 evenly spaced passages are scored. Each, except the first part, begins with a
+    warm-up that is read and not scored; ``max_tokens`` includes the warm-ups of passages.
     """
     num_targets = len(ids) - 1
     if max_tokens is not None and len(ids) > max_tokens:

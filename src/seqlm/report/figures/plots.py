@@ -71,7 +71,7 @@ def draw(
 ) -> Figure:  # fmt: skip
     """Draw lines, one for each value of the column ``by``; several columns of y have different dashes.
 
-    Each value of the column ``panels`` has a panel of its own, in so many ``columns``, and a legend is put over all.
+    Each value of the column ``panels`` has a panel of its own, in this many ``columns``, and a legend is put over all.
     The column ``reference`` is drawn as a thin grey line. Where several rows have the same x, they are marks, and the
     line shows their means. What has no place on the scales is left out.
     """

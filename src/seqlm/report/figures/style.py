@@ -5,8 +5,8 @@ figures are side by side. Figures have no background, and their text and axes ta
 them (``currentColor``), so that one file serves a light page and a dark one. As an ``<img>``, a figure does not know
 the text around it: then its own style has a light colour for a dark page.
 
-A colour means one kind of model (:func:`model_styles`). What is no model is drawn in :data:`SERIES`. Every colour has
-a contrast of at least 3:1 with light and with dark paper, and line styles and markers repeat what colours say.
+A colour means one kind of model (:func:`model_styles`). What is not a model is drawn in :data:`SERIES`. Every colour
+has a contrast of at least 3:1 with light and with dark paper, and line styles and markers repeat what colours say.
 
 In an SVG file, text stays text, and the browser chooses fonts that have its characters.
 """
@@ -105,9 +105,9 @@ def name_and_colour(row: Mapping[str, Any]) -> tuple[str, str]:
 def new_figure(
     panels: int = 1, *, height: float = 3.2, legend: int = 0, columns: int = 1
 ) -> Iterator[tuple[Figure, Any]]:
-    """Give a figure and its panels, in so many columns, to draw in the shared look; ``height`` is without the legend.
+    """Give a figure and its panels, in this many columns, to draw in the shared look; ``height`` is without the legend.
 
-    With a ``legend`` of so many columns, or of one if a name is long, that of the first panel is put over all panels,
+    With a ``legend`` of this many columns, or of one if a name is long, that of the first panel is put over all panels,
     where it hides no curve. Panels share their limits, and only the outer ones have numbers.
     """
     with style.context(_LOOK):
