@@ -17,7 +17,7 @@ def main(layout: Layout) -> None:
     from seqlm.score.heldout import Heldout
     from seqlm.score.ngrams import Folds
     from seqlm.train.settings import run_names
-    from seqlm.vocab.settings import KINDS
+    from seqlm.vocab.kinds import KINDS
 
     runs = run_names(layout.configs)
     heldouts = {kind: Heldout(layout, kind) for kind in KINDS}
@@ -30,7 +30,7 @@ def main(layout: Layout) -> None:
         "table": main_table(results),
         "choices": tables.choices(scores),
         "orders": tables.order_table(results),
-        "history": tables.history_table(layout, runs),
+        "history": tables.all_histories(layout, runs),
         "positions": tables.position_table(diagnosed),
         "classes": tables.class_table(diagnosed, heldouts["char"]),
     }

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from default_params import PARAMS_FILE
-from seqlm.configure.settings import check_values, resolve_runs
+from seqlm.configure.settings import checked_runs, resolve_runs
 from seqlm.core.errors import ParamsError
 from seqlm.core.settings import read_params
 from seqlm.train.settings import RunConfig
@@ -45,7 +45,7 @@ def changed(path: tuple[str, ...], value: object) -> dict[str, Any]:
 def refusal(params: dict[str, Any]) -> str:
     """Return the message with which settings are refused; empty if they are accepted."""
     try:
-        check_values(params, source="params.yaml")
+        checked_runs(params, source="params.yaml")
     except ParamsError as error:
         return str(error)
     return ""
@@ -79,8 +79,8 @@ def test_a_setting_refuses_every_wrong_value(path: tuple[str, ...]) -> None:
 
 def test_the_settings_of_the_project_and_of_the_tests_are_accepted_and_have_equal_names() -> None:
     project = read_params(ROOT / "params.yaml")
-    check_values(project, source="params.yaml")
-    check_values(PARAMS, source="tests/params.yaml")
+    checked_runs(project, source="params.yaml")
+    checked_runs(PARAMS, source="tests/params.yaml")
     # An experiment may have added runs.
     names, in_tests = ({path for path in leaves(params) if path[0] != "runs"} for params in (project, PARAMS))
     assert names == in_tests, "run python tests/default_params.py"

@@ -11,7 +11,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from default_params import PARAMS_FILE
-from seqlm.configure.settings import check_values
+from seqlm.configure.settings import checked_runs
 from seqlm.core.errors import DataError, ParamsError
 from seqlm.core.files import read_json, read_npy
 from seqlm.core.settings import read_params
@@ -70,7 +70,7 @@ def test_any_bytes_are_settings_or_refused(content: bytes) -> None:
     with tempfile.TemporaryDirectory() as folder, one_line_errors():
         path = Path(folder, "params.yaml")
         path.write_bytes(content)
-        check_values(read_params(path), source=str(path))
+        checked_runs(read_params(path), source=str(path))
 
 
 @given(st.binary(max_size=200) | json_values.map(lambda value: json.dumps(value).encode()))

@@ -8,7 +8,7 @@ from ruamel.yaml import YAML
 
 import preset
 from default_params import PARAMS_FILE
-from seqlm.configure.settings import check_values
+from seqlm.configure.settings import checked_runs
 from seqlm.core.settings import read_params
 from workspace import Workspace, stages_run
 
@@ -18,7 +18,7 @@ def test_the_settings_of_a_preset_are_accepted(name: str, tmp_path: Path) -> Non
     params = tmp_path / "params.yaml"
     params.write_bytes(PARAMS_FILE.read_bytes())
     apply_overrides(params, preset.settings([name], YAML(typ="safe", pure=True).load(params)))
-    check_values(read_params(params), source=str(params))
+    checked_runs(read_params(params), source=str(params))
     # What is gone is not removed again.
     assert "~runs.none" not in preset.settings([name], {"runs": {}})
 

@@ -21,7 +21,7 @@ from seqlm.report.drawing import _of_curves, _of_models
 from seqlm.report.figures.charts import highlights_figure
 from seqlm.report.figures.plots import read_plots
 from seqlm.report.figures.style import model_styles, svg_text
-from seqlm.report.findings import all_findings, highlights, main_table, replaced_corpus
+from seqlm.report.findings import all_findings, highlights, read_main_table, replaced_corpus
 from seqlm.report.page import _samples, build_page, build_summary
 from seqlm.report.parity import empty_tables
 from seqlm.report.passages import align
@@ -95,7 +95,7 @@ def save_made_up_score(layout: Layout, info: ModelInfo, nll: float) -> None:
 
 @pytest.fixture(scope="module")
 def table(layout: Layout) -> pd.DataFrame:
-    return main_table(layout)
+    return read_main_table(layout)
 
 
 def test_figures(layout: Layout, table: pd.DataFrame) -> None:

@@ -17,7 +17,8 @@ from seqlm.preprocess.settings import PreprocessParams
 from seqlm.score.settings import ScoreParams
 from seqlm.sine.settings import SineParams
 from seqlm.train.settings import RunConfig
-from seqlm.vocab.settings import KINDS, VocabParams
+from seqlm.vocab.kinds import KINDS
+from seqlm.vocab.settings import VocabParams
 
 _RUN_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,99}(?<!\.)")
 _MODEL_PREFIXES = tuple(f"{kind}-" for kind in KINDS)
@@ -88,7 +89,7 @@ class Params(Section):
     gradients: GradientsParams
 
 
-def check_values(values: dict[str, Any], *, source: str) -> dict[str, RunConfig]:
+def checked_runs(values: dict[str, Any], *, source: str) -> dict[str, RunConfig]:
     """Check every setting of a ``params.yaml`` that was read, and return the resolved runs by name.
 
     Raises ParamsError for the first setting that is unknown, missing or wrong; ``source`` names the file.

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from seqlm.evaluate.uncertainty import Comparison, Interval, scales_of_text
 from seqlm.models.info import display_names
-from seqlm.models.scored_text import Stream, finite_bits
+from seqlm.models.scored_text import Stream, bits_or_infinity
 from seqlm.score.ngrams import Folds
 from seqlm.score.scores import Scores, val_bits
 
@@ -43,7 +43,7 @@ def rank_models(
     labels = display_names([each.info for each in scores])
 
     def place(each: Scores) -> tuple[bool, bool, float, str]:
-        return each.info.dynamic, each is not best, finite_bits(each.metrics["test"]), each.name
+        return each.info.dynamic, each is not best, bits_or_infinity(each.metrics["test"]), each.name
 
     shortest = min((of_kind["test"] for of_kind in texts.values()), key=lambda text: text.num_blocks)
     scales = scales_of_text(shortest, folds)
@@ -57,9 +57,9 @@ def rank_models(
         interval: Interval = None, None
         to_best = Comparison()
         if scales and each.name in blocks:
-            interval = scales[0].interval(blocks[each.name])
+            interval = scales.models.interval(blocks[each.name])
             if each is not best and best.name in blocks:
-                to_best = scales[1].compare(blocks[each.name] - blocks[best.name], len(blocks) - 1)
+                to_best = scales.differences.compare(blocks[each.name] - blocks[best.name], len(blocks) - 1)
         return Result(each, interval, to_best, labels[each.name])
 
     return [result(each) for each in sorted(scores, key=place)]

@@ -26,7 +26,7 @@ MAX_PASSAGES = 16
 """Models under which the page shows a passage."""
 
 
-def history_table(layout: Layout, runs: Sequence[str]) -> pd.DataFrame:
+def all_histories(layout: Layout, runs: Sequence[str]) -> pd.DataFrame:
     """Return the runs' histories as one table.
 
     Raises DataError if a training run has not ended: it leaves a history, but no summary.

@@ -23,7 +23,7 @@ that of fifty other passages.
 import math
 from dataclasses import dataclass
 from functools import cache
-from typing import Self
+from typing import NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -91,21 +91,28 @@ class Scale:
         return Comparison(mean, margin, "not significant" if abs(mean) <= margin else "better" if mean < 0 else "worse")
 
 
-def scales_of_folds(folds: Folds, num_blocks: int) -> tuple[Scale, Scale]:
-    """Return the scales of models and of differences between two, for a text of ``num_blocks`` blocks."""
+class Scales(NamedTuple):
+    """The scales of models, and of differences between two."""
+
+    models: Scale
+    differences: Scale
+
+
+def scales_of_folds(folds: Folds, num_blocks: int) -> Scales:
+    """Return the scales for a text of ``num_blocks`` blocks of the reference models."""
     bits, blocks = np.array(folds.bits), np.array(folds.test_blocks)
-    return (
+    return Scales(
         Scale.of_folds(bits[0], blocks[0], num_blocks),
         Scale.of_folds(bits[0] - bits[1], blocks[0] - blocks[1], num_blocks),
     )
 
 
-def scales_of_text(text: Stream, folds: Folds | None) -> tuple[Scale, Scale] | None:
-    """Return the scales of models and of differences between two; None if the text is too short."""
+def scales_of_text(text: Stream, folds: Folds | None) -> Scales | None:
+    """Return the scales for a text; None if it is too short."""
     if text.num_blocks < 2:
         return None
     if folds is None or text.share < 1:
-        return Scale.of_blocks(text.num_blocks), Scale.of_blocks(text.num_blocks)
+        return Scales(Scale.of_blocks(text.num_blocks), Scale.of_blocks(text.num_blocks))
     return scales_of_folds(folds, text.num_blocks)
 
 

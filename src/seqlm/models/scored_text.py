@@ -116,7 +116,7 @@ def measure(nll: Nll, text: Stream) -> dict[str, Any]:
     return found | {"tokens": len(nll), "unknown_share": unknown_share, "scored_share": text.share}
 
 
-def finite_bits(metrics: Any) -> float:
+def bits_or_infinity(metrics: Any) -> float:
     """Return bits per character as a number to compare: infinity if the model gives a token no probability."""
     bits = metrics["bits_per_character"]
     return math.inf if bits is None else float(bits)

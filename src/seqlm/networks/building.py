@@ -22,7 +22,7 @@ from seqlm.core.layout import NETWORK_FILES
 from seqlm.core.settings import check
 from seqlm.networks.compiled.network import CompiledNetwork
 from seqlm.networks.compiled.weights import KINDS_WITH_LOOPS
-from seqlm.networks.kinds import KINDS
+from seqlm.networks.kinds import NETWORK_KINDS
 from seqlm.networks.network import Network
 from seqlm.networks.settings import NetworkSettings
 
@@ -40,7 +40,7 @@ def build_network(
     settings: NetworkSettings, vocab_size: int, seed: int, device: "str | torch.device" = "cpu"
 ) -> Network:
     """Return an untrained network on a device; equal settings and seeds give equal weights everywhere."""
-    network: TorchNetwork = resolve_name(KINDS[settings.model].network)(settings, vocab_size, seed)
+    network: TorchNetwork = resolve_name(NETWORK_KINDS[settings.model].network)(settings, vocab_size, seed)
     return compile_if_possible(network, settings, device)
 
 

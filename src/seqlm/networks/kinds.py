@@ -20,7 +20,7 @@ class NetworkKind(NamedTuple):
 _LAYERS = "seqlm.networks.framework:FrameworkRNN"
 _RNN = {"num_heads": 1, "truncation": "regular"}
 
-KINDS = {
+NETWORK_KINDS = {
     "gru": NetworkKind(_LAYERS, _RNN | {"activation": "tanh"}),
     "lstm": NetworkKind(_LAYERS, _RNN | {"activation": "tanh"}),
     "rnn": NetworkKind(_LAYERS, _RNN),

@@ -12,7 +12,7 @@ from seqlm.models.info import NETWORK_NAMES
 from seqlm.report.figures.charts import highlights_figure
 from seqlm.report.figures.plots import Plot, draw, read_plots
 from seqlm.report.figures.style import model_styles, svg_text
-from seqlm.report.findings import highlights, main_table
+from seqlm.report.findings import highlights, read_main_table
 from seqlm.vocab.kinds import token_kind
 
 Drawn = Iterator[tuple[str, Figure]]
@@ -60,7 +60,7 @@ def smoothed(positions: pd.DataFrame, model: str) -> pd.DataFrame:
 
 
 def _of_models(layout: Layout, plots: dict[str, Plot]) -> Drawn:
-    folder, table = layout.reports("evaluate"), main_table(layout)
+    folder, table = layout.reports("evaluate"), read_main_table(layout)
     history, positions, orders = (read_csv(folder / f"{name}.csv") for name in ("history", "positions", "orders"))
     styles, shown = model_styles(table), contrasting(set(positions["model"]), table)
     runs = table[table["model"].isin(history["run"])].sort_values("val_bits", kind="stable")["model"].head(MAX_RUNS)

@@ -19,7 +19,7 @@ _COMPRESSORS = {"time_machine": (17_063, "PPMd needs 2.06, paq8px 1.94 and cmix 
 _BOTH = ["val_bits", "test_bits"]
 
 
-def main_table(layout: Layout) -> pd.DataFrame:
+def read_main_table(layout: Layout) -> pd.DataFrame:
     """Return the main table. Raises DataError if it is missing or broken."""
     return read_csv(layout.reports("evaluate", "table.csv"))
 

@@ -65,7 +65,7 @@ def _shown(score: Mapping[str, Any]) -> list[Any]:
 
 def build_summary(layout: Layout) -> str:
     """Return the models of the chart, the findings, and the main table as plain text."""
-    table = findings.main_table(layout)
+    table = findings.read_main_table(layout)
     share = describe_share(read_json(layout.reports("evaluate", "metrics.json")))
     text = f"{findings.summary_text(table)}\nAll models:\n\n{table_text(table, share)}"
     replaced = textwrap.fill(findings.replaced_corpus(read_json(layout.corpus_record)), width=100)
@@ -86,7 +86,7 @@ def inline_svg(path: Path, title: str) -> Markup:
 def _content(layout: Layout) -> dict[str, Any]:
     """Return what the page shows besides its figures, by the names that its template knows."""
     words, preprocessed = layout.reports("ngrams", "word"), layout.reports("preprocess")
-    table, corpus = findings.main_table(layout), read_json(layout.corpus_record)
+    table, corpus = findings.read_main_table(layout), read_json(layout.corpus_record)
     passages, runs, charted = align(read_json(layout.passages)), run_names(layout.configs), findings.highlights(table)
     labels: dict[str, str] = table.set_index("model")["label"].to_dict()
     vocab = Vocab.load(layout.vocab("char"), "char")

@@ -19,7 +19,7 @@ from seqlm.core.layout import Layout
 from seqlm.networks.building import read_weights
 from seqlm.ngrams.models.kneser_ney import KneserNey
 from seqlm.ngrams.models.registry import load_counts
-from seqlm.report.findings import main_table, three
+from seqlm.report.findings import read_main_table, three
 from seqlm.report.rendering import render
 from seqlm.train.settings import run_names
 from seqlm.vocab.corpus import load_split
@@ -51,7 +51,7 @@ def build_playground(layout: Layout) -> str:
 
     Raises DataError if a model, a table or the corpus is missing or broken.
     """
-    vocab, table = Vocab.load(layout.vocab("char"), "char"), main_table(layout)
+    vocab, table = Vocab.load(layout.vocab("char"), "char"), read_main_table(layout)
     val, test = (load_split(layout.corpus("char"), split)[:size] for split, size in _PASSAGES.items())
     blocks = {"val": _packed([(val, _width(val))])}
     left_out: list[dict[str, str]] = []

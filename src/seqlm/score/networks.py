@@ -6,7 +6,7 @@ from itertools import product
 from seqlm.core.layout import Layout
 from seqlm.core.progress import Log
 from seqlm.models.networks import DynamicNetwork, StaticNetwork, open_run, rms_on_train
-from seqlm.models.scored_text import Ids, finite_bits, measure
+from seqlm.models.scored_text import Ids, bits_or_infinity, measure
 from seqlm.score.heldout import Heldout
 from seqlm.score.scores import HELD_OUT, Scores, make_scores, save_all, score_model, shown_bits
 from seqlm.score.settings import DynamicParams, ScoreParams
@@ -49,8 +49,8 @@ def score_dynamically(
     for each, nll in zip(models, imap(lambda each: beginning.nll(each.token_nll), models), strict=True):
         tried.append(measure(nll, beginning))
         log(f"{name}, lr {each.lr:g}, decay {each.decay:g}: {shown_bits(tried[-1])} on val")
-    best = min(range(len(models)), key=lambda index: finite_bits(tried[index]))
-    if finite_bits(tried[best]) >= finite_bits(unchanged):
+    best = min(range(len(models)), key=lambda index: bits_or_infinity(tried[index]))
+    if bits_or_infinity(tried[best]) >= bits_or_infinity(unchanged):
         log(f"{name}: left out, because no learning rate is better than 0 on val")
         return
     chosen = models[best]

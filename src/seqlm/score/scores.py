@@ -14,7 +14,7 @@ from seqlm.core.metrics import Nll, perplexity
 from seqlm.core.progress import Log, clocked
 from seqlm.models.info import ModelInfo, read_description, write_description
 from seqlm.models.language_model import LanguageModel
-from seqlm.models.scored_text import Ids, Stream, finite_bits, measure
+from seqlm.models.scored_text import Ids, Stream, bits_or_infinity, measure
 from seqlm.score.heldout import Heldout
 from seqlm.vocab.corpus import SPLITS
 
@@ -55,7 +55,7 @@ def make_scores(
 
 def val_bits(scores: Scores) -> float:
     """Return bits per character on val, infinity if the model gives a token no probability."""
-    return finite_bits(scores.metrics["val"])
+    return bits_or_infinity(scores.metrics["val"])
 
 
 def score_model(model: LanguageModel, heldout: Heldout) -> Scores:
@@ -88,7 +88,7 @@ def perplexity_by_position(model: LanguageModel, ids: Ids) -> list[float | None]
 
 def shown_bits(metrics: Mapping[str, Any]) -> str:
     """Return bits per character for a terminal."""
-    return f"{finite_bits(metrics):.3f} bits per character"
+    return f"{bits_or_infinity(metrics):.3f} bits per character"
 
 
 def save_all(folder: Path, scores: Iterable[Scores], log: Log) -> None:

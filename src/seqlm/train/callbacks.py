@@ -36,7 +36,7 @@ _LOCK = "lock"
 _LOCK_TIMEOUT_S = 10.0
 _TIMES_SAVING = 100
 """Training lasts this many times as long between two checkpoints as saving one."""
-_SAMPLE_TOKENS = 50
+_PRINTED_TOKENS = 50
 
 
 def checkpoint_key(config: RunConfig, vocab: Vocab, num_processes: int) -> str:
@@ -156,7 +156,7 @@ def terminal(trainer: Trainer, vocab: Vocab) -> Iterator[Callback]:
         epoch = _format_epochs(row.epoch)
         bar.set_postfix(epoch=epoch, train=f"{row.train_perplexity:.3f}", val=f"{progress.best_val_perplexity:.3f}")
         if trainer.prefix.size and config.sample_every and rows_shown % config.sample_every == 0:
-            tokens = continue_prefixes(trainer.network, trainer.prefix, _SAMPLE_TOKENS)[0]
+            tokens = continue_prefixes(trainer.network, trainer.prefix, _PRINTED_TOKENS)[0]
             text = vocab.join(vocab.decode([*trainer.prefix[0].tolist(), *tokens.tolist()]))
             tqdm.write(f"epoch {epoch}, train perplexity {row.train_perplexity:.2f}: {text}")
 

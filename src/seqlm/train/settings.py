@@ -9,7 +9,7 @@ from seqlm.core.errors import DataError, ParamsError
 from seqlm.core.files import read_json, write_text
 from seqlm.core.settings import Device, NumThreads, Seed, check
 from seqlm.networks.settings import NetworkSettings
-from seqlm.vocab.settings import Kind
+from seqlm.vocab.kinds import Kind
 
 PositiveInt = Annotated[int, Field(ge=1, le=10**9)]
 
