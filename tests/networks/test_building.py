@@ -36,7 +36,7 @@ def mgu(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def stored(folder: Path, settings: NetworkSettings, run: str = "x") -> dict[str, torch.Tensor]:
     network = build_network(settings, 6, 0)
-    save_network(folder, run, settings, VOCAB, network.weight_copies(), network.engine)
+    save_network(folder, run, settings, VOCAB, network.weight_copies())
     return network.weight_copies()
 
 
@@ -122,7 +122,7 @@ def test_a_network_of_automatic_differentiation_trains_scores_and_generates(
     perplexities = [row.train_perplexity for row in ended.progress.history]
     assert perplexities[-1] < 1.2 < 1.5 < perplexities[0]
 
-    save_network(tmp_path, "x", run, VOCAB, ended.network.weight_copies(), "framework")
+    save_network(tmp_path, "x", run, VOCAB, ended.network.weight_copies())
     network = open_on_cpu(tmp_path, "x")
     nll = stream_nll(network, cycle)
     assert nll == pytest.approx(stream_nll(ended.network, cycle))
@@ -195,7 +195,7 @@ def test_the_weights_load_into_plain_pytorch_as_the_documents_say(
     settings = network_settings("lstm", num_layers=2, embedding="learned", embedding_size=5)
     network = build_network(settings, 9, 0)
     folder = tmp_path / "data/models/runs/lstm"
-    save_network(folder, "lstm", settings, (9, "abc"), network.weight_copies(), network.engine)
+    save_network(folder, "lstm", settings, (9, "abc"), network.weight_copies())
     page = (ROOT / "docs/howto/training.md").read_text(encoding="utf-8")
     monkeypatch.chdir(tmp_path)
     exec(page.split("```python\n")[1].split("```")[0], found := dict[str, torch.Tensor]())

@@ -148,7 +148,7 @@ def write_checksummed(target: Path, value: dict[str, Any]) -> None:
     write_text(target, _as_json(value | {"checksum": _checksum(value)}))
 
 
-def read_checksummed(path: Path, version: int | None, advice: str) -> dict[str, Any]:
+def read_checksummed(path: Path, version: int, advice: str) -> dict[str, Any]:
     """Return the mapping that :func:`write_checksummed` wrote, without its checksum.
 
     Raises DataError, which ends with ``advice``, if the file is missing or broken, if its

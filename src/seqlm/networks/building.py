@@ -60,11 +60,11 @@ def compile_if_possible(
 
 
 def save_network(
-    folder: Path, run: str, settings: NetworkSettings, vocab: VocabKey, weights: "dict[str, torch.Tensor]", engine: str
+    folder: Path, run: str, settings: NetworkSettings, vocab: VocabKey, weights: "dict[str, torch.Tensor]"
 ) -> None:
     """Write ``weights.safetensors``, and ``model.json`` with the settings and the SHA-256 of the weights.
 
-    Of the settings of a run only those of the network are stored, and the engine that trained it.
+    Of the settings of a run only those of the network are stored.
     """
     path = folder / _WEIGHTS
     write_bytes(path, save_arrays({name: weight.numpy() for name, weight in weights.items()}))
@@ -75,7 +75,6 @@ def save_network(
             "run": run,
             "network": settings.model_dump(include=set(NetworkSettings.model_fields)),
             "vocab": list(vocab),
-            "engine": engine,
             "sha256": sha256_of_file(path),
         },
     )

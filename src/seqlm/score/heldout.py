@@ -50,8 +50,10 @@ def find_passages(text: str, max_chars: int, num_chars: int, num_passages: int =
 
 def _after_blank(text: str, start: int) -> int:
     """Return the first position from ``start`` that follows a space or a line end; the end of the text if none does."""
-    found = _BLANK.search(text, max(start - 1, 0)) if start else None
-    return found.end() if found else len(text) if start else 0
+    if start == 0:
+        return 0
+    found = _BLANK.search(text, start - 1)
+    return found.end() if found else len(text)
 
 
 class Heldout:
@@ -135,11 +137,11 @@ class Heldout:
 
 def token_offsets(vocab: Vocab, ids: NDArray[np.integer], text: str, positions: Sequence[int]) -> list[int]:
     """Return how many tokens of a split's ``ids`` end before each of some increasing positions in its ``text``."""
-    kind, per_end = vocab.token_kind, 1 - len(vocab.line_separator)
+    kind, extra = vocab.token_kind, len(vocab.line_separator) - 1  # characters for each line end
     if not kind.is_lossless:
         parts = (text[start:stop].replace("\n", " ") for start, stop in pairwise([0, *positions]))
         return [int(end) for end in np.cumsum([len(words(part)) for part in parts])]
-    chars = [position - per_end * text.count("\n", 0, position) for position in positions]
+    chars = [position + extra * text.count("\n", 0, position) for position in positions]
     if kind.is_character:
         return chars
     ends = np.cumsum(vocab.lengths(vocab.tokens)[ids])

@@ -75,7 +75,7 @@ class Progress:
     @property
     def epoch(self) -> float:
         """Epochs trained so far, including the finished share of the current one; an int if that is a whole number."""
-        epoch = self.num_epochs + min(self.epoch_minibatches / self.plan.batches_per_epoch, 1.0)
+        epoch = self.num_epochs + self.epoch_minibatches / self.plan.batches_per_epoch
         return int(epoch) if epoch == int(epoch) else epoch
 
     @property
@@ -87,8 +87,8 @@ class Progress:
     def share_done(self) -> float:
         """Share of the training that is done, from 0 to 1."""
         if self.plan.num_minibatches is not None:
-            return min(self.minibatches / self.plan.num_minibatches, 1.0)
-        return min((self.num_epochs + self.epoch_minibatches / self.plan.batches_per_epoch) / self.plan.num_rows, 1.0)
+            return self.minibatches / self.plan.num_minibatches
+        return (self.num_epochs + self.epoch_minibatches / self.plan.batches_per_epoch) / self.plan.num_rows
 
     @property
     def is_at_row_end(self) -> bool:

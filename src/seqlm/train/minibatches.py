@@ -111,7 +111,7 @@ class Plan:
     @property
     def batches_per_epoch(self) -> int:
         """Minibatches of an epoch that drops no tokens at the start of the text."""
-        return max((self.num_tokens - 1) // self.tokens_per_batch, 1)
+        return (self.num_tokens - 1) // self.tokens_per_batch
 
     @property
     def tokens_to_train(self) -> int:
