@@ -45,7 +45,7 @@ SHOW_RESULT = sed '/^All models:/,$$d' reports/summary.txt && echo "All models: 
 
 repro: install unlock ## run the pipeline, print the most important models, and name the files with the rest
 	@git rev-parse --git-dir >/dev/null 2>&1 || { \
-	    echo "error: DVC works in a Git repository, and this folder is none. Type these, then make repro again:" >&2; \
+	    echo "error: DVC works in a Git repository, and this folder is not one. Type these, then make repro again:" >&2; \
 	    echo "  git init && git add . && git commit -m 'Start from a download'" >&2; exit 5; }
 	@python tools/restore.py --check
 	@# Beside the first stages, which leave a processor idle.

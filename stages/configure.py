@@ -20,12 +20,12 @@ def main(layout: Layout) -> None:
     from seqlm.configure.settings import checked_runs
     from seqlm.core.files import remove_others, write_text
     from seqlm.core.settings import read_params
-    from seqlm.networks.kinds import KINDS
+    from seqlm.networks.kinds import NETWORK_KINDS
     from seqlm.train.settings import write_config
 
     params = read_params(layout.params)
     runs = checked_runs(params, source=str(layout.params))
-    entry_of_run = {name: KINDS[config.model].network.partition(":")[0] for name, config in runs.items()}
+    entry_of_run = {name: NETWORK_KINDS[config.model].network.partition(":")[0] for name, config in runs.items()}
     code = fingerprints(Path(__file__).parents[1], entry_of_run)
     remove_others([f"{name}.json" for name in runs], layout.configs)
     remove_others([f"{name}.txt" for name in runs], layout.code / "runs")

@@ -17,7 +17,7 @@ def main(layout: Layout) -> None:
     from seqlm.score.heldout import Heldout
     from seqlm.score.ngrams import Folds
     from seqlm.train.settings import run_names
-    from seqlm.vocab.settings import KINDS
+    from seqlm.vocab.kinds import KINDS
 
     runs = run_names(layout.configs)
     heldouts = {kind: Heldout(layout, kind) for kind in KINDS}

@@ -12,7 +12,7 @@ from seqlm.core.errors import ParamsError
 from seqlm.core.layout import Layout
 from seqlm.core.settings import load
 from seqlm.ngrams.settings import NgramsParams
-from seqlm.vocab.settings import KINDS
+from seqlm.vocab.kinds import KINDS
 
 
 @stage()

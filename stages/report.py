@@ -16,7 +16,7 @@ def main(layout: Layout) -> None:
     from seqlm.report.playground import build_playground
 
     draw_all(layout)
-    # DVC expects these files for every corpus; for another one than the book's they are empty.
+    # DVC expects these files for every corpus; for any corpus but the book's they are empty.
     parity = parity_tables(layout)
     for name, rows in parity.items():
         write_csv(layout.reports("book", f"{name}.csv"), rows)

@@ -10,7 +10,7 @@ from seqlm.core.errors import ParamsError
 from seqlm.core.layout import Layout
 from seqlm.core.settings import Device, NumThreads, load
 from seqlm.score.settings import ScoreParams
-from seqlm.vocab.settings import KINDS, Kind
+from seqlm.vocab.kinds import KINDS, Kind
 
 
 @stage()

@@ -61,7 +61,7 @@ def main(layout: Layout, run: str) -> None:
                 trainer.train(show, save)
             history, engine = trainer.progress.history, trainer.network.engine
             epoch, weights = trainer.chosen_weights()
-            save_network(layout.run(run), run, config, vocab.key, weights, engine)
+            save_network(layout.run(run), run, config, vocab.key, weights)
             write_json(layout.samples_of_run(run), describe_samples(trainer.progress.samples, vocab, prefix))
             reports = layout.reports("train", run)
             write_table(reports, "history", history_table(run, history))

@@ -6,7 +6,8 @@ from harness import stage, warn
 from seqlm.core.layout import Layout
 from seqlm.core.settings import load
 from seqlm.preprocess.settings import PreprocessParams
-from seqlm.vocab.settings import KINDS, VocabParams
+from seqlm.vocab.kinds import KINDS
+from seqlm.vocab.settings import VocabParams
 
 _HEAD_ROWS = 100
 

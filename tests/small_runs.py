@@ -81,4 +81,4 @@ def write_run(layout: Layout, run: str, **changes: Any) -> None:
     write_config(layout.config(run), settings)
     vocab = Vocab.load(layout.vocab(settings.token))
     network = build_network(settings, len(vocab), settings.seed)
-    save_network(layout.run(run), run, settings, vocab.key, network.weight_copies(), network.engine)
+    save_network(layout.run(run), run, settings, vocab.key, network.weight_copies())

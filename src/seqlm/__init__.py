@@ -3,6 +3,9 @@
 ``seqlm.open()`` gives the trained models of a finished run, and ``seqlm.fit_ngram()`` trains an n-gram model. Importing
 this package imports nothing else. Everything that it refuses raises a subclass of ``seqlm.SeqlmError`` with a message
 of one line.
+
+In this package, numbers such as (8.5.3) are equations, and numbers such as 8.5 or 8.1-1 are sections or exercises, of
+chapter 8 of *Dive into Deep Learning*, edition 0.16.
 """
 
 import warnings
@@ -53,7 +56,7 @@ def open(folder: str | Path = ".", device: "Device" = "cpu") -> "Models":
 def open_arpa(path: str | Path) -> "ArpaLanguageModel":
     """Return the n-gram model in an ARPA file, plain or packed with gzip, for example one of KenLM or SRILM.
 
-    Warns if its probabilities do not sum to 1. Raises DataError if it is no such file.
+    Warns if its probabilities do not sum to 1. Raises DataError if it is not such a file.
     """
     path = as_path(path, "path")
     from seqlm.models.arpa import ArpaLanguageModel

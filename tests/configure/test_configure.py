@@ -104,7 +104,7 @@ def test_a_run_overrides_the_defaults() -> None:
     [
         ({}, "runs: Dictionary should have at least 1 item"),
         ({"char-x": {}}, "does not begin with char-"),
-        ({"../up": {}}, "runs.../up = '../up': a run's name has 1 to 100 characters"),
+        ({"../up": {}}, "runs.../up = '../up': a run's name has 1 to 100 characters: letters A to Z"),
         *(({name: {}}, f" = {name!r:.80}: a run's name has") for name in ("", "x" * 101, "-x", "end.")),
         ({True: {}}, "runs.1 = True: should be a valid string"),
         ({"a": 3}, "runs.a = 3: should be a valid dictionary"),
@@ -120,7 +120,7 @@ def test_a_run_needs_a_good_name_and_a_kind_of_token(runs: object, complaint: st
     ("own", "complaint"),
     [
         ({"seed": None}, "runs.a.seed = None: should be a valid integer"),
-        ({"run": "y"}, "runs.a: must not set run, which the name of the entry gives"),
+        ({"run": "y"}, "runs.a: must not have the key run: the entry's own name is the run"),
         ({"launcher": "python"}, "runs.a.launcher: unknown setting (check the spelling)"),
         ({"format": 1}, "runs.a.format: unknown setting (check the spelling)"),
         ({"num_layers": 2}, "model scratch needs num_layers: 1"),

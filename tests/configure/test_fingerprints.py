@@ -7,7 +7,7 @@ from textwrap import dedent
 import pytest
 
 from seqlm.configure.fingerprints import SHARED_SCRIPTS, fingerprints
-from seqlm.networks.kinds import KINDS
+from seqlm.networks.kinds import NETWORK_KINDS
 from smoke import ROOT
 
 SCRIPT = """
@@ -89,13 +89,13 @@ def test_the_script_that_stages_share_only_dispatches() -> None:
     work = {
         name
         for name in imported
-        if name.startswith("seqlm.") and not name.endswith((".settings", ".layout", ".errors"))
+        if name.startswith("seqlm.") and not name.endswith((".settings", ".layout", ".errors", ".kinds"))
     }
     assert work == set(SHARED_SCRIPTS.values())
 
 
 def test_a_run_depends_on_its_own_kind_of_network_and_on_no_other() -> None:
-    found = fingerprints(ROOT, {"mine": KINDS["transformer"].network.partition(":")[0]})
+    found = fingerprints(ROOT, {"mine": NETWORK_KINDS["transformer"].network.partition(":")[0]})
     assert "seqlm.networks.transformer" in modules(found["runs/mine.txt"])
     assert "seqlm.networks.transformer" not in modules(found["train.txt"])
     # A new kind is a new entry, and reruns nothing.

@@ -68,8 +68,6 @@ def test_models_that_keep_learning_are_no_best_model_and_a_group_of_their_own() 
     # The surprisals of all and lstm differ by the same amount everywhere, those of counts only on average.
     assert made["best_verdict"].tolist() == [None, "not significant", "worse", "better", "better"]
     assert made["best_difference"].iloc[3] == pytest.approx(-0.15 / np.log(2))
-    # If there are no others, they compare with each other.
-    assert table(*MODELS[1:3])["model"].tolist() == ["all", "lstm+dynamic"]
 
 
 def test_intervals_are_those_that_the_folds_calibrate() -> None:

@@ -62,7 +62,7 @@ def test_folds_scale_the_deviation_of_blocks() -> None:
         Scale(pytest.approx(1 / 2), 2, 2), Scale(pytest.approx(0.3 / math.sqrt(3)), 2, 2)
     )  # fmt: skip
     # A text with four times as many blocks as test, of a fourth of its size, has as wide an interval.
-    assert scales_of_folds(FOLDS, 16)[0] == Scale(pytest.approx(1 / 4), 2, 2)
+    assert scales_of_folds(FOLDS, 16).models == Scale(pytest.approx(1 / 4), 2, 2)
     # A text that repeats itself has equal blocks.
     assert Scale.of_folds(np.array([1.0, 2.0]), np.ones(4), 4) == Scale.of_blocks(4) == Scale(1 / 2, 2)
 

@@ -16,7 +16,7 @@ from seqlm.core.errors import DataError
 from seqlm.core.files import write_checksummed
 from seqlm.models.networks import dynamic_nll, gradient_rms
 from seqlm.networks.building import build_network, open_network, save_network
-from seqlm.networks.kinds import KINDS, NetworkKind
+from seqlm.networks.kinds import NETWORK_KINDS, NetworkKind
 from seqlm.networks.network import Network, continue_prefixes, stream_nll
 from seqlm.networks.settings import NetworkSettings
 from small_training import config, trained
@@ -30,13 +30,13 @@ MGU = {"activation": "tanh", "num_layers": 1, "num_heads": 1, "embedding": "one_
 @pytest.fixture
 def mgu(monkeypatch: pytest.MonkeyPatch) -> None:
     """Add a kind of network: its entry and the module of its class."""
-    monkeypatch.setitem(KINDS, "mgu", NetworkKind("seqlm.networks.minimal_gated:MinimalGatedRNN", MGU))
+    monkeypatch.setitem(NETWORK_KINDS, "mgu", NetworkKind("seqlm.networks.minimal_gated:MinimalGatedRNN", MGU))
     monkeypatch.setitem(sys.modules, "seqlm.networks.minimal_gated", minimal_gated)
 
 
 def stored(folder: Path, settings: NetworkSettings, run: str = "x") -> dict[str, torch.Tensor]:
     network = build_network(settings, 6, 0)
-    save_network(folder, run, settings, VOCAB, network.weight_copies(), network.engine)
+    save_network(folder, run, settings, VOCAB, network.weight_copies())
     return network.weight_copies()
 
 
@@ -122,7 +122,7 @@ def test_a_network_of_automatic_differentiation_trains_scores_and_generates(
     perplexities = [row.train_perplexity for row in ended.progress.history]
     assert perplexities[-1] < 1.2 < 1.5 < perplexities[0]
 
-    save_network(tmp_path, "x", run, VOCAB, ended.network.weight_copies(), "framework")
+    save_network(tmp_path, "x", run, VOCAB, ended.network.weight_copies())
     network = open_on_cpu(tmp_path, "x")
     nll = stream_nll(network, cycle)
     assert nll == pytest.approx(stream_nll(ended.network, cycle))
@@ -195,7 +195,7 @@ def test_the_weights_load_into_plain_pytorch_as_the_documents_say(
     settings = network_settings("lstm", num_layers=2, embedding="learned", embedding_size=5)
     network = build_network(settings, 9, 0)
     folder = tmp_path / "data/models/runs/lstm"
-    save_network(folder, "lstm", settings, (9, "abc"), network.weight_copies(), network.engine)
+    save_network(folder, "lstm", settings, (9, "abc"), network.weight_copies())
     page = (ROOT / "docs/howto/training.md").read_text(encoding="utf-8")
     monkeypatch.chdir(tmp_path)
     exec(page.split("```python\n")[1].split("```")[0], found := dict[str, torch.Tensor]())

@@ -202,7 +202,7 @@ def test_engines_draw_equal_weights_and_read_stored_ones(model: str, form: dict[
     assert equal(compiled.weight_copies(), drawn.weight_copies())
     assert isinstance(build_network(chosen, V, 5, torch.device("meta")), FrameworkRNN)
     for settings_of_engine in (other, chosen):
-        save_network(tmp_path, "x", settings_of_engine, (V, ""), drawn.weight_copies(), "framework")
+        save_network(tmp_path, "x", settings_of_engine, (V, ""), drawn.weight_copies())
         loaded = open_network(tmp_path, "x", (V, ""), "cpu", 1)
         logits, _ = loaded.logits(ids, loaded.initial_state(1))
         np.testing.assert_allclose(logits, drawn.logits(ids, drawn.initial_state(1))[0], rtol=1e-5, atol=1e-6)

@@ -56,7 +56,7 @@ def write_project(folder: Path, text: str = LINES * 20) -> Layout:
         network = build_network(settings, len(vocab), 0)
         weights = {name: 0.5 * torch.randn(weight.shape) for name, weight in network.weight_copies().items()}
         if settings.token == "char":
-            save_network(layout.run(run), run, settings, vocab.key, weights, network.engine)
+            save_network(layout.run(run), run, settings, vocab.key, weights)
         write_config(layout.config(run), settings)
         rows = [{"epoch": epoch, "train_perplexity": 9 / epoch, "val_perplexity": 9.0} for epoch in (1, 2, 3)]
         write_csv(layout.reports("train", run, "history.csv"), pd.DataFrame(rows))

@@ -1,8 +1,9 @@
 """Fingerprints of the code of each stage, so that DVC reruns a stage only if its numbers may have changed.
 
-The code of a stage is its script, or its module in :data:`SHARED_SCRIPTS`, and all modules of this project that it
-imports, directly or not, in functions too. A fingerprint leaves out comments, docstrings, layout, imports for type
-checking, and the words of messages and help texts. Modules in :data:`CANNOT_CHANGE_NUMBERS` have none.
+The code of a stage is its script, or for the stages in :data:`SHARED_SCRIPTS` the module that does the work, and all
+modules of this project that it imports, directly or not, in functions too. What scripts share in ``stages`` is not part
+of it: options, messages, exit codes. A fingerprint leaves out comments, docstrings, layout, type-checking imports, and
+the words of messages and help texts. Modules in :data:`CANNOT_CHANGE_NUMBERS` have none.
 """
 
 import ast
@@ -21,8 +22,8 @@ CANNOT_CHANGE_NUMBERS = {
 """Modules of which no change reruns a stage, and what they do."""
 SHARED_SCRIPTS = {"score": "seqlm.score.networks", "score-ngrams": "seqlm.score.ngrams"}
 """Stages that share one script, and the module that does the work of each."""
-_NO_STAGES = {"configure", "harness", "dvc_watchdog"}
-"""Scripts that no stage depends on: the one that writes the fingerprints, and what all of them import."""
+_WITHOUT_FINGERPRINT = {"configure", "dvc_watchdog", "harness"}
+"""Files in ``stages`` that have no fingerprint: the stage that writes them, and what is not a stage."""
 IMPORTED_BY_NAME = {"gradients": {"seqlm.networks.framework"}}
 """Modules that a stage imports by name, whatever the runs."""
 _PRINTING = {"echo", "log", "print", "warn"}
@@ -35,7 +36,8 @@ def fingerprints(root: Path, entry_of_run: Mapping[str, str]) -> dict[str, str]:
     ``root`` holds ``src`` and ``stages``. ``entry_of_run``: run -> the module of its network, which no other
     module imports by name.
     """
-    scripts = {path.stem: f"stages.{path.stem}" for path in (root / "stages").glob("*.py")}
+    names = {path.stem for path in (root / "stages").glob("*.py")} - _WITHOUT_FINGERPRINT
+    scripts = {name: f"stages.{name}" for name in sorted(names)}
     entries = {**scripts, **SHARED_SCRIPTS, **{f"runs/{run}": entry for run, entry in entry_of_run.items()}}
     hashes: dict[str, tuple[str, set[str]]] = {}
     return {
@@ -44,7 +46,6 @@ def fingerprints(root: Path, entry_of_run: Mapping[str, str]) -> dict[str, str]:
             for module in sorted(_closure(root, {entry, *IMPORTED_BY_NAME.get(name, ())}, hashes))
         )
         for name, entry in entries.items()
-        if name not in _NO_STAGES
     }
 
 
@@ -66,7 +67,7 @@ def _closure(root: Path, entries: set[str], read: dict[str, tuple[str, set[str]]
 
 
 def _imports(code: ast.AST) -> Iterator[str]:
-    """Yield the names of the modules that code imports, and names that are no modules."""
+    """Yield the names of the modules that code imports, and names that are not modules."""
     for node in ast.walk(code):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)

@@ -17,7 +17,8 @@ from seqlm.preprocess.settings import PreprocessParams
 from seqlm.score.settings import ScoreParams
 from seqlm.sine.settings import SineParams
 from seqlm.train.settings import RunConfig
-from seqlm.vocab.settings import KINDS, VocabParams
+from seqlm.vocab.kinds import KINDS
+from seqlm.vocab.settings import VocabParams
 
 _RUN_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,99}(?<!\.)")
 _MODEL_PREFIXES = tuple(f"{kind}-" for kind in KINDS)
@@ -39,7 +40,7 @@ def _require_name(run: str) -> str:
 def _require_other_settings(own: dict[str, Any]) -> dict[str, Any]:
     """Raise ValueError for the setting that a run's name gives."""
     if "run" in own:
-        raise ValueError("must not set run, which the name of the entry gives")
+        raise ValueError("must not have the key run: the entry's own name is the run")
     return own
 
 
@@ -55,7 +56,7 @@ def resolve_runs(params: Mapping[str, Any], *, source: str) -> dict[str, RunConf
     train = check(params.get("train"), "train", dict[str, Any], source=source)
     runs = check(params.get("runs"), "runs", _Runs, source=source)
     shared = train | {key: params.get(key) for key in _MACHINE_SETTINGS}
-    # As a made-up run, so that an error in a shared setting names train.KEY and not the first run.
+    # Checked once as a made-up run, so that an error in a shared setting names train.KEY and not the first run.
     check(shared | {"run": "train", "token": "char"}, "train", RunConfig, source=source)
     return {
         name: check(shared | (own or {}) | {"run": name}, f"runs.{name}", RunConfig, source=source)

@@ -1,1 +1,4 @@
-"""What belongs to no stage: errors, files, settings, paths, devices, threads, compiled loops, the optimizer."""
+"""What belongs to no stage.
+
+Errors, files, settings, paths, devices, threads, compiled loops, reproducible exp and log, the optimizer.
+"""

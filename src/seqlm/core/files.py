@@ -252,7 +252,7 @@ def read_npy(path: Path, *, mmap: bool = False) -> np.ndarray:
 def open_packed(path: Path, name: str) -> Iterator[BinaryIO]:
     """Open a file to read its bytes, unpacked if it begins like a gzip file, whatever its own name.
 
-    ``name`` is what errors call it. Raises DataError if it is missing, or no complete gzip file.
+    ``name`` is what errors call it. Raises DataError if it is missing, or not a complete gzip file.
     """
     with read_errors(path, ""), path.open("rb") as file:
         try:

@@ -1,7 +1,6 @@
 """The catalogue of paths: every file and folder of the pipeline by name, below one root.
 
-``dvc.yaml`` names the same paths in its ``deps`` and ``outs``. What a folder holds is named by the module that writes
-it.
+``dvc.yaml`` names the same paths. What a folder holds is named by the module that writes it.
 """
 
 from pathlib import Path
@@ -13,7 +12,7 @@ NETWORK_FILES = ("model.json", "weights.safetensors")
 
 
 def as_path(value: object, name: str) -> Path:
-    """Return the path that a caller gave as argument ``name``. Raises ParamsError for anything else."""
+    """Return the path that a caller gave as argument ``name``. Raises ParamsError if it is not a path."""
     if not isinstance(value, (str, Path)):
         raise ParamsError(f"{name} must be a string or a Path, not {type(value).__name__}")
     return Path(value)
@@ -57,7 +56,7 @@ class Layout:
         self.passages = data / "evaluation" / "passages.json"
         """The passages of test that the page shows with their surprisals."""
         self.checkpoints = root / "checkpoints"
-        """Where an interrupted training continues from. It is no output, because DVC would delete it."""
+        """Where an interrupted training continues from. It is not an output, because DVC would delete it."""
         self.page = reports / "index.html"
         """The page that a person reads."""
         self.playground = reports / "playground.html"

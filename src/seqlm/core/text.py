@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 SPACE, LINE_END, TAB = ord(" "), ord("\n"), ord("\t")
 NUM_CODE_POINTS = 0x110000
-"""All characters of Unicode, and the code points that are not assigned yet."""
+"""All characters of Unicode, and the code points that are not characters yet."""
 
 _LAST_CONTINUATION = -65
 """The largest byte, as a signed number, that continues a character."""

@@ -116,7 +116,7 @@ def _record(name: str, requested: str, reason: str | None = None) -> dict[str, A
 def copy_own_text(path: Path, text: Path, name: str | None = None) -> dict[str, Any]:
     """Copy a user's own text file, unpacked if it is gzip, to ``text`` and return its record.
 
-    Raises DataError, which calls it by ``name`` or its path, if it is no regular file, empty or broken.
+    Raises DataError, which calls it by ``name`` or its path, if it is not a regular file, or is empty or broken.
     """
     name = name or str(path)
     if not path.is_file():

@@ -67,7 +67,7 @@ def _interval(row: Cells) -> str:
 
 
 def _or_infinite(name: str, digits: int) -> Callable[[Cells], str]:
-    """Return what shows a value: a very large one, such as the perplexity of a run that exploded, as a power of ten."""
+    """Return a function that shows a value, very large ones as powers of ten."""
 
     def show(row: Cells) -> str:
         value = row[name]

@@ -34,12 +34,12 @@ def rank_models(
 ) -> list[Result]:
     """Return the results of all models: the best one, then the others by their bits on test.
 
-    The best one is that on val among those that stay as they were trained, or among all if there are none, so it was
-    chosen before test was seen. Each model is compared with it. Models that keep learning come after those that do not.
-    ``texts``: kind of token -> its scored texts.
+    The best one is that on val among those that stay as they were trained, so it was chosen before test
+    was seen. Each model is compared with it. Models that keep learning come after those that do not. ``texts``: kind of
+    token -> its scored texts.
     """
     static = [each for each in scores if not each.info.dynamic]
-    best = min(static or scores, key=lambda each: (val_bits(each), each.name))
+    best = min(static, key=lambda each: (val_bits(each), each.name))
     labels = display_names([each.info for each in scores])
 
     def place(each: Scores) -> tuple[bool, bool, float, str]:
@@ -57,9 +57,9 @@ def rank_models(
         interval: Interval = None, None
         to_best = Comparison()
         if scales and each.name in blocks:
-            interval = scales[0].interval(blocks[each.name])
+            interval = scales.models.interval(blocks[each.name])
             if each is not best and best.name in blocks:
-                to_best = scales[1].compare(blocks[each.name] - blocks[best.name], len(blocks) - 1)
+                to_best = scales.differences.compare(blocks[each.name] - blocks[best.name], len(blocks) - 1)
         return Result(each, interval, to_best, labels[each.name])
 
     return [result(each) for each in sorted(scores, key=place)]

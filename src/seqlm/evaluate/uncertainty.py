@@ -23,7 +23,7 @@ that of fifty other passages.
 import math
 from dataclasses import dataclass
 from functools import cache
-from typing import Self
+from typing import NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -68,14 +68,14 @@ class Scale:
 
     @classmethod
     def of_folds(cls, fold_bits: Blocks, blocks: Blocks, num_blocks: int) -> Self:
-        """Return the scale by which folds of a reference model differ, for a text of this many of its blocks."""
+        """Return the scale by which folds of a reference model differ, for a text of ``num_blocks`` blocks."""
         if not blocks.std() > 0:  # a text that repeats itself
             return cls.of_blocks(num_blocks)
         factor = float(fold_bits.std(ddof=1) / blocks.std(ddof=1)) * math.sqrt(len(blocks) / num_blocks)
         return cls(factor, min(len(blocks), num_blocks) // 2, len(fold_bits) - 1)
 
     def margin(self, blocks: Blocks, num_comparisons: int = 1) -> float:
-        """Return what the mean of some blocks must exceed to differ from 0, if ``num_means`` means are compared."""
+        """Return what a mean of blocks must exceed to differ from 0, if ``num_comparisons`` means are compared."""
         critical = critical_value(num_comparisons, self.degrees, self.fold_degrees)
         return critical * self.factor * float(blocks.std(ddof=1))
 
@@ -86,32 +86,39 @@ class Scale:
         return (mean - margin, mean + margin) if margin <= mean else (None, None)
 
     def compare(self, differences: Blocks, num_comparisons: int) -> Comparison:
-        """Return what the differences of a model from the best one show, if this many models are compared with it."""
+        """Return what a model's differences from the best one show, if this is one of ``num_comparisons``."""
         mean, margin = float(differences.mean()), self.margin(differences, num_comparisons)
         return Comparison(mean, margin, "not significant" if abs(mean) <= margin else "better" if mean < 0 else "worse")
 
 
-def scales_of_folds(folds: Folds, num_blocks: int) -> tuple[Scale, Scale]:
-    """Return the scales of models and of differences between two, for a text of this many blocks of the reference."""
+class Scales(NamedTuple):
+    """The scales of models, and of differences between two."""
+
+    models: Scale
+    differences: Scale
+
+
+def scales_of_folds(folds: Folds, num_blocks: int) -> Scales:
+    """Return the scales for a text of ``num_blocks`` blocks of the reference models."""
     bits, blocks = np.array(folds.bits), np.array(folds.test_blocks)
-    return (
+    return Scales(
         Scale.of_folds(bits[0], blocks[0], num_blocks),
         Scale.of_folds(bits[0] - bits[1], blocks[0] - blocks[1], num_blocks),
     )
 
 
-def scales_of_text(text: Stream, folds: Folds | None) -> tuple[Scale, Scale] | None:
-    """Return the scales of models and of differences between two; None if the text is too short."""
+def scales_of_text(text: Stream, folds: Folds | None) -> Scales | None:
+    """Return the scales for a text; None if it is too short."""
     if text.num_blocks < 2:
         return None
     if folds is None or text.share < 1:
-        return Scale.of_blocks(text.num_blocks), Scale.of_blocks(text.num_blocks)
+        return Scales(Scale.of_blocks(text.num_blocks), Scale.of_blocks(text.num_blocks))
     return scales_of_folds(folds, text.num_blocks)
 
 
 @cache
 def critical_value(num_comparisons: int, degrees: int, fold_degrees: int | None = None) -> float:
-    """Return how many standard errors wide the margins of this many simultaneous comparisons are.
+    """Return how many standard errors wide the margins of simultaneous comparisons are.
 
     Each comparison has its own deviation between blocks, with ``degrees`` degrees of freedom. If the errors of all are
     scaled by one factor, the square of this factor has an F distribution, with those degrees and ``fold_degrees``. For

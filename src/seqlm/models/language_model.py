@@ -361,7 +361,7 @@ def pick_token(
 ) -> int:
     """Return one token, given the probability of each, shape ``(V,)``; the options are those of ``generate``.
 
-    ``<unk>``, token 0, is never chosen, because it is no text.
+    ``<unk>``, token 0, is never chosen, because it is not text.
     """
     allowed = probs[1:]
     if temperature == 0:

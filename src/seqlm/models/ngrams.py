@@ -26,7 +26,7 @@ from seqlm.vocab.corpus import load_split
 from seqlm.vocab.vocabulary import Vocab
 
 FEW_TOKENS = 10_000
-"""Models of this few tokens of train are compared with the networks of sections 8.5 and 8.6, which see as many."""
+"""Models of this many tokens of train are compared with the networks of sections 8.5 and 8.6, which see as many."""
 ORDERS_OF_FEW = {"char": (1, 3, 5)}
 """The orders of these models, by kind of token."""
 NUM_UPDATES = 40
@@ -120,7 +120,7 @@ class NGram(LanguageModel):
     def to_arpa(self, path: str | Path) -> None:
         """Write the model to an ARPA file, packed if the path ends in ``.gz``.
 
-        Raises ParamsError if it is no static Kneser-Ney model.
+        Raises ParamsError if it is not a static Kneser-Ney model.
         """
         if self.info.dynamic or not isinstance(self.model, KneserNey):
             raise ParamsError(f"{self.name}: only static Kneser-Ney models have the form of an ARPA file")

@@ -2,7 +2,7 @@
 
 Each word is cleaned alone, so it keeps its place in the list whatever cleaning makes of it: a word that cleaning
 divides is one row, and so is a word of which nothing is left. A token belongs to the word of its first character that
-is no blank. A blank belongs to the word before or after it, which matters when surprisals are compared with reading
+is not a blank. A blank belongs to the word before or after it, which matters when surprisals are compared with reading
 times (Pimentel and Meister 2024, Oh and Schuler 2024).
 """
 
@@ -100,7 +100,7 @@ class EncodedText(Stream):
 
     @property
     def ink(self) -> Indices:
-        """The number of characters in each scored token that are no blanks."""
+        """The number of non-blank characters in each scored token."""
         if not self.vocab.token_kind.is_lossless:
             return self.lengths
         codes = np.frombuffer(self.text.replace("\n", self.vocab.line_separator).encode("utf-32-le"), np.uint32)
@@ -159,7 +159,7 @@ class TextSurprisals:
     def word_rows(self, words: Sequence[str], space: Space) -> Rows:
         """Return a row for each word, as it was given.
 
-        Raises ParamsError if the text is not made of these words, and if ``space`` is no choice for the tokens.
+        Raises ParamsError if the text is not made of these words, and if ``space`` is not a choice for the tokens.
         """
         encoded, kind = self.encoded, self.encoded.vocab.token_kind
         if space == "after" and kind.is_lossless and not kind.is_character:
@@ -300,7 +300,7 @@ def are_several(value: object) -> bool:
 
 
 def require_text(value: object, what: str) -> str:
-    """Return a text. Raises ParamsError for other types, and DataError for half a character, which no file can hold."""
+    """Return a text. Raises ParamsError if it is not one, and DataError for half a character: no file can hold that."""
     if not isinstance(value, str):
         raise ParamsError(f"{what} must be a string, not {type(value).__name__}")
     if found := _SURROGATE.search(value):

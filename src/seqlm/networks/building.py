@@ -22,7 +22,7 @@ from seqlm.core.layout import NETWORK_FILES
 from seqlm.core.settings import check
 from seqlm.networks.compiled.network import CompiledNetwork
 from seqlm.networks.compiled.weights import KINDS_WITH_LOOPS
-from seqlm.networks.kinds import KINDS
+from seqlm.networks.kinds import NETWORK_KINDS
 from seqlm.networks.network import Network
 from seqlm.networks.settings import NetworkSettings
 
@@ -40,7 +40,7 @@ def build_network(
     settings: NetworkSettings, vocab_size: int, seed: int, device: "str | torch.device" = "cpu"
 ) -> Network:
     """Return an untrained network on a device; equal settings and seeds give equal weights everywhere."""
-    network: TorchNetwork = resolve_name(KINDS[settings.model].network)(settings, vocab_size, seed)
+    network: TorchNetwork = resolve_name(NETWORK_KINDS[settings.model].network)(settings, vocab_size, seed)
     return compile_if_possible(network, settings, device)
 
 
@@ -60,11 +60,11 @@ def compile_if_possible(
 
 
 def save_network(
-    folder: Path, run: str, settings: NetworkSettings, vocab: VocabKey, weights: "dict[str, torch.Tensor]", engine: str
+    folder: Path, run: str, settings: NetworkSettings, vocab: VocabKey, weights: "dict[str, torch.Tensor]"
 ) -> None:
     """Write ``weights.safetensors``, and ``model.json`` with the settings and the SHA-256 of the weights.
 
-    Of the settings of a run only those of the network are stored, and the engine that trained it.
+    Of the settings of a run only those of the network are stored.
     """
     path = folder / _WEIGHTS
     write_bytes(path, save_arrays({name: weight.numpy() for name, weight in weights.items()}))
@@ -75,18 +75,17 @@ def save_network(
             "run": run,
             "network": settings.model_dump(include=set(NetworkSettings.model_fields)),
             "vocab": list(vocab),
-            "engine": engine,
             "sha256": sha256_of_file(path),
         },
     )
 
 
 def open_network(folder: Path, run: str, vocab: VocabKey, device: str, num_threads: int) -> Network:
-    """Return the stored network of a run, ready to score text; PyTorch is imported only if it computes
-    the network, or to look for a GPU if ``device`` is ``auto``.
+    """Return the stored network of a run, ready to score text.
 
-    Raises DataError if a file is missing, was changed, or has another format, settings, vocabulary or run, and
-    MachineError if there is no such device or no PyTorch.
+    PyTorch is imported only if it computes the network, or to look for a GPU if ``device`` is ``auto``. Raises
+    DataError if a file is missing, was changed, or has another format, settings, vocabulary or run, and MachineError if
+    there is no such device or no PyTorch.
     """
     stored, weights = read_weights(folder, run, vocab)
     try:
@@ -114,7 +113,7 @@ def _runs_compiled(settings: NetworkSettings, device: "str | torch.device") -> b
 def read_weights(folder: Path, run: str, vocab: VocabKey) -> tuple[dict[str, Any], dict[str, Any]]:
     """Return the settings of a stored network, unchecked, and its weights by name.
 
-    Raises DataError if a file is missing, changed, of another format, of another vocabulary, or of another run.
+    Raises DataError if a file is missing, was changed, or has another format, vocabulary or run.
     """
     path, weights = folder / _DESCRIPTION, folder / _WEIGHTS
     description = read_checksummed(path, _FORMAT, _ADVICE)

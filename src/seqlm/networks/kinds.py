@@ -14,13 +14,13 @@ class NetworkKind(NamedTuple):
     """A callable that gets the settings, the vocabulary size and the seed, and returns a
     :class:`seqlm.networks.torch_network.TorchNetwork` on the CPU."""
     fixed: Mapping[str, object]
-    """Settings, also of training, for which the network supports only one value."""
+    """Settings, of training too, for which the network supports only one value."""
 
 
 _LAYERS = "seqlm.networks.framework:FrameworkRNN"
 _RNN = {"num_heads": 1, "truncation": "regular"}
 
-KINDS = {
+NETWORK_KINDS = {
     "gru": NetworkKind(_LAYERS, _RNN | {"activation": "tanh"}),
     "lstm": NetworkKind(_LAYERS, _RNN | {"activation": "tanh"}),
     "rnn": NetworkKind(_LAYERS, _RNN),

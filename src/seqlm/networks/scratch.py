@@ -110,7 +110,7 @@ class ScratchRNN(TorchNetwork):
 
 
 def _nll_and_gradient(logits: Tensor, targets: Tensor) -> tuple[Tensor, Tensor]:
-    """Return -log p of ``targets`` (N,) and the gradient of its mean by ``logits`` (N, V).
+    """Return -log p of ``targets`` (N,) and the gradient of its mean with respect to ``logits`` (N, V).
 
     The gradient is (softmax - one-hot) / number of targets (8.7.11).
     """

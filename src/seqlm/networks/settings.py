@@ -5,12 +5,12 @@ from typing import Annotated, Literal
 from pydantic import AfterValidator, Field, model_validator
 
 from seqlm.core.settings import Section
-from seqlm.networks.kinds import KINDS
+from seqlm.networks.kinds import NETWORK_KINDS
 
 
 def _require_kind(name: str) -> str:
-    if name not in KINDS:
-        raise ValueError(f"should be one of {', '.join(KINDS)}")
+    if name not in NETWORK_KINDS:
+        raise ValueError(f"should be one of {', '.join(NETWORK_KINDS)}")
     return name
 
 
@@ -46,7 +46,7 @@ class NetworkSettings(Section):
 
     @model_validator(mode="after")
     def _fits_its_kind(self) -> "NetworkSettings":
-        for name, value in KINDS[self.model].fixed.items():
+        for name, value in NETWORK_KINDS[self.model].fixed.items():
             if getattr(self, name, value) != value:
                 raise ValueError(f"model {self.model} needs {name}: {'null' if value is None else value}")
         if self.num_hiddens % self.num_heads:

@@ -48,7 +48,7 @@ def best_finding(table: pd.DataFrame) -> str:
     """Return which model of the main table is the best, and by how much it beats another one.
 
     The other one is the best on val of those that are something else: another smoothing or kind of token, another run,
-    and for a mixture anything else.
+    and for a mixture anything that is not a mixture.
     """
     best = table.iloc[0]
     if pd.isna(best["test_bits"]):
@@ -121,7 +121,7 @@ def guess(table: pd.DataFrame) -> pd.DataFrame:
 
 
 def memorising_finding(table: pd.DataFrame) -> str:
-    """Return a sentence about a network that memorised its text and predicts unseen text worse than a guess."""
+    """Return a sentence that says that a network memorised its text and predicts unseen text worse than a guess."""
     for row in memoriser(table).to_dict("records"):
         for guessed in guess(table)["test_bits"]:
             if row["test_bits"] > guessed > 2 * row["seen_bits"]:

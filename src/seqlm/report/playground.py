@@ -197,7 +197,7 @@ def _width(array: NDArray[np.integer]) -> int:
 
 
 def _packed(arrays: Iterable[tuple[NDArray[Any], int]]) -> str:
-    """Return the numbers of arrays, each number with this many bits, one after another as text."""
+    """Return the numbers of arrays, each with this many bits, one after another as text."""
     bits = [
         (array.reshape(-1, 1).astype(np.int64) >> np.arange(width)[::-1] & 1).reshape(-1) for array, width in arrays
     ]

@@ -137,7 +137,7 @@ class Heldout:
 
 def token_offsets(vocab: Vocab, ids: NDArray[np.integer], text: str, positions: Sequence[int]) -> list[int]:
     """Return how many tokens of a split's ``ids`` end before each of some increasing positions in its ``text``."""
-    kind, extra = vocab.token_kind, len(vocab.line_separator) - 1
+    kind, extra = vocab.token_kind, len(vocab.line_separator) - 1  # characters for each line end
     if not kind.is_lossless:
         parts = (text[start:stop].replace("\n", " ") for start, stop in pairwise([0, *positions]))
         return [int(end) for end in np.cumsum([len(words(part)) for part in parts])]

@@ -42,7 +42,8 @@ MAX_UNKNOWN_SHARE = 0.5
 def score_kind(layout: Layout, kind: Kind, params: ScoreParams, log: Log) -> None:
     """Score all n-gram models over a kind of token; the best one over words is also read as one over characters."""
     save_all(layout.scores_of_ngrams(kind), _scores(layout, kind, params.dynamic_counts, log), log)
-    if kind == "char":  # after save_all, which removes every other file of this folder
+    if kind == "char":
+        # After save_all, which removes every other file of this folder.
         cross_validate(layout).save(layout.folds)
 
 
@@ -129,7 +130,8 @@ def fold_bits(ids: Ids, vocab_size: int, length: int) -> Iterator[list[float]]:
     A text that has more than :data:`MAX_FOLDS` parts is cut off after them.
     """
     num_folds = min(round(len(ids) / length), MAX_FOLDS)
-    # So much that it only cuts a text that has more than the parts: rounding adds at most half a part to five or more.
+    # Unless there are too many parts this cuts nothing:
+    # len(ids) <= (num_folds + 0.5) * length <= 1.1 * num_folds * length if num_folds >= 5.
     parts = np.array_split(ids[: round(num_folds * length * 1.1)], num_folds)
     for index, part in enumerate(parts):
         rest = np.concatenate([*parts[:index], *parts[index + 1 :]])

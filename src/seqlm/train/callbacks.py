@@ -40,10 +40,10 @@ _PRINTED_TOKENS = 50
 
 
 def checkpoint_key(config: RunConfig, vocab: Vocab, num_processes: int) -> str:
-    """Return a hash of everything that decides the result of training.
+    """Return a hash of everything that decides the result.
 
-    That is its settings, its data, whose hashes ``vocab`` has, the number of processes, the code of this package,
-    PyTorch's version, and whether networks run as compiled loops, whose states and optimizers have their own form.
+    That is settings, data, number of processes, code of this package, PyTorch's version, and whether networks run as
+    compiled loops, whose states and optimizers have their own form. ``vocab`` has the hashes of the encoded splits.
     """
     data = [encoded.sha256 for encoded in vocab.splits.values()]
     parts = [config.model_dump_json(), *data, num_processes, torch.__version__, has_fma()]

@@ -22,7 +22,7 @@ from seqlm.vocab.corpus import AUTO, occurs, prompts
 from seqlm.vocab.vocabulary import Vocab
 
 FIRST_ROWS, EVEN_ROWS = 10, 40
-"""Rows of the history that have a sample: the first ones, and evenly spaced ones."""
+"""How many of the first rows of the history have a sample, and how many evenly spaced ones."""
 SAMPLE_TOKENS = 100
 
 
@@ -75,7 +75,7 @@ class Progress:
     @property
     def epoch(self) -> float:
         """Epochs trained so far, including the finished share of the current one; an int if that is a whole number."""
-        epoch = self.num_epochs + min(self.epoch_minibatches / self.plan.batches_per_epoch, 1.0)
+        epoch = self.num_epochs + self.epoch_minibatches / self.plan.batches_per_epoch
         return int(epoch) if epoch == int(epoch) else epoch
 
     @property
@@ -87,12 +87,12 @@ class Progress:
     def share_done(self) -> float:
         """Share of the training that is done, from 0 to 1."""
         if self.plan.num_minibatches is not None:
-            return min(self.minibatches / self.plan.num_minibatches, 1.0)
-        return min((self.num_epochs + self.epoch_minibatches / self.plan.batches_per_epoch) / self.plan.num_rows, 1.0)
+            return self.minibatches / self.plan.num_minibatches
+        return (self.num_epochs + self.epoch_minibatches / self.plan.batches_per_epoch) / self.plan.num_rows
 
     @property
     def is_at_row_end(self) -> bool:
-        """Whether the minibatch just trained ends a row; only with ``token_budget``, otherwise rows end with epochs."""
+        """Whether the minibatch just trained ends a row. Only with ``token_budget``: otherwise rows end with epochs."""
         total = self.plan.num_minibatches
         return total is not None and self.minibatches == total * (len(self.history) + 1) // self.plan.num_rows
 

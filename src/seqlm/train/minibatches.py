@@ -111,7 +111,7 @@ class Plan:
     @property
     def batches_per_epoch(self) -> int:
         """Minibatches of an epoch that drops no tokens at the start of the text."""
-        return max((self.num_tokens - 1) // self.tokens_per_batch, 1)
+        return (self.num_tokens - 1) // self.tokens_per_batch
 
     @property
     def tokens_to_train(self) -> int:
@@ -127,7 +127,7 @@ class Plan:
         """Return how many tokens of val an evaluation may read.
 
         A quarter of the tokens trained since the previous evaluation, so that evaluating never takes longer than
-        training, but at least 10,000: fewer would say too little. Never more than ``eval_tokens``.
+        training, but at least 10,000: fewer would say too little. ``eval_tokens`` is a limit too.
         """
         trained = self.tokens_to_train * min(config.eval_every, self.num_rows) // self.num_rows
         budget = max(trained // 4, _MIN_VAL_TOKENS)

@@ -22,7 +22,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class Ranks:
-    """This process among those that train together. Every exchange raises MachineError if another one has ended."""
+    """This process among those that train together. Every exchange raises MachineError if another process has ended."""
 
     rank: int = 0
     """The first process, 0, writes and prints."""
@@ -70,7 +70,7 @@ def _together(operation: Callable[..., Any], *arguments: Any) -> None:
 
 
 def _end(error: object, _: object = None) -> NoReturn:
-    """Raise MachineError: another process has ended. Also handles SIGTERM, by which torchrun ends the others."""
+    """Raise MachineError: another process has ended. Also handles SIGTERM, by which torchrun ends the rest."""
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
     cause = error if isinstance(error, Exception) else None
     why = "another training process has ended or does not answer: the same command continues from the last checkpoint"

@@ -9,7 +9,7 @@ from seqlm.core.errors import DataError, ParamsError
 from seqlm.core.files import read_json, write_text
 from seqlm.core.settings import Device, NumThreads, Seed, check
 from seqlm.networks.settings import NetworkSettings
-from seqlm.vocab.settings import Kind
+from seqlm.vocab.kinds import Kind
 
 PositiveInt = Annotated[int, Field(ge=1, le=10**9)]
 
@@ -56,7 +56,7 @@ class RunConfig(NetworkSettings):
     sample_every: Annotated[int, Field(ge=0, le=10**9)]
     """Epochs between printed continuations of ``sample_prefix``; 0: none."""
     sample_prefix: Annotated[str, Field(min_length=1, max_length=1000)]
-    """Text that samples continue. The beginning of val replaces ``auto``, and a text that never occurs in train."""
+    """Text that samples continue. The beginning of val replaces ``auto`` and a text that never occurs in train."""
 
     run: str
     token: Kind

@@ -131,7 +131,7 @@ class Trainer:
         totals.nll = totals.nll + torch.as_tensor(nll).sum().float()
         totals.tokens += targets.size
         if progress.epoch_minibatches % MINIBATCHES_BETWEEN_CHECKS == 0:
-            self._summed_nll()  # ends a training whose loss is not finite
+            self._train_perplexity()  # raises DivergenceError
         progress.epoch_minibatches += 1
         progress.minibatches += 1
 
@@ -155,7 +155,7 @@ class Trainer:
         norms = torch.stack(self._totals.norms)
         row = HistoryRow(
             epoch=self.progress.epoch,
-            train_perplexity=perplexity(self._summed_nll(), self._totals.tokens),
+            train_perplexity=self._train_perplexity(),
             val_perplexity=self._validate(),
             grad_norm=float(norms.mean()),
             clipped_share=float((norms > self._max_norm).float().mean()),
@@ -168,20 +168,21 @@ class Trainer:
             tokens = continue_prefixes(self.network, self.prefix, SAMPLE_TOKENS)[0]
             self.progress.samples.append([row.epoch, tokens.tolist()])
 
-    def _summed_nll(self) -> float:
-        """Return -log p of the tokens since the last history row together, the mean over all processes.
+    def _train_perplexity(self) -> float:
+        """Return the perplexity of the tokens since the last history row, over all processes.
 
-        Raises DivergenceError if the loss is not finite.
+        Raises DivergenceError if it is not finite.
         """
         nll = self._totals.nll.clone()
-        self.ranks.average([nll])
-        if not math.isfinite(perplexity(float(nll), self._totals.tokens)):  # a finite sum may still be too large
+        self.ranks.average([nll])  # each process has the same number of tokens
+        value = perplexity(float(nll), self._totals.tokens)
+        if not math.isfinite(value):  # a finite sum may still be too large
             advice = "set grad_clip to 1" if self.config.grad_clip is None else "lower lr or grad_clip"
             epoch = max(math.ceil(self.progress.epoch), 1)
             raise DivergenceError(
                 f"run {self.config.run}: the loss is not finite in epoch {epoch}: {advice}, or choose another seed"
             )
-        return float(nll)
+        return value
 
     def _validate(self) -> float | None:
         """Return the perplexity on val, if the row that ends here has one, and remember the best weights."""
@@ -245,15 +246,15 @@ def scheduled_lr(config: RunConfig, share_done: float) -> float:
     return config.lr * factor
 
 
-def val_nll(network: Network, ids: NDArray[np.integer], max_tokens: int | None) -> Nll:
+def val_nll(network: Network, ids: NDArray[np.integer], max_tokens: int) -> Nll:
     """Return -log p of the tokens of a split that an evaluation reads.
 
-    A split of at most ``max_tokens`` tokens is scored completely, as one stream or, if it is long, as parts that are
-    read in parallel. Of a longer split, 64 evenly spaced passages are scored. Each but the first part begins with a
-    warm-up, which is read and not scored; ``max_tokens`` includes the warm-ups of passages.
+    A split of at most ``max_tokens`` tokens is scored completely, as one stream or, if it is long, as parts read in
+    parallel. Of a longer split, 64 evenly spaced passages are scored. Each, except the first part, begins with a
+    warm-up that is read and not scored; ``max_tokens`` includes the warm-ups of passages.
     """
     num_targets = len(ids) - 1
-    if max_tokens is not None and len(ids) > max_tokens:
+    if len(ids) > max_tokens:
         length = max_tokens // _NUM_PASSAGES
         starts = evenly_spaced(_NUM_PASSAGES, length, num_targets)
         return _windows_nll(network, ids, starts, length, starts + min(_WARMUP, length // 2))

@@ -5,9 +5,7 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from seqlm.core.settings import Section
-from seqlm.vocab.kinds import KINDS as KINDS
-from seqlm.vocab.kinds import Kind as Kind
-from seqlm.vocab.kinds import SubwordParams
+from seqlm.vocab.kinds import KINDS, Kind, SubwordParams
 
 Order = Annotated[int, Field(strict=True, ge=1, le=20)]
 """Tokens of an n-gram. Hardly a longer one occurs twice, and each order takes as much memory as the one below."""

@@ -57,7 +57,7 @@ class StepGradients(NamedTuple):
     """Where the gradients of one step are."""
 
     states: Panels
-    """Gradients by the states after the step."""
+    """Gradients with respect to the states after the step."""
     row: int
     carry: Panels
     """The gradients that reach the state or memory before a step past all products: those of the next step come in,

@@ -182,7 +182,7 @@ _wide_tile_of_row = _make_tile(1, PANELS_OF_ROW)
 
 
 def padded(columns: int) -> int:
-    """Return how many columns the panels have that hold this many."""
+    """Return how many columns the panels have that hold ``columns``."""
     return WIDTH * -(-columns // WIDTH)
 
 

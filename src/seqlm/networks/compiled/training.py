@@ -87,7 +87,7 @@ def _find_gradients(member: int, size: int, control: Control, buffers: TrainBuff
 
 @jit_internal
 def _forward(buffers: TrainBuffers, rows: BatchRows) -> None:
-    """Take batch rows through all steps of all layers, and set the mean loss's gradients with respect to the logits."""
+    """Take batch rows through all steps of all layers; set the mean loss's gradients with respect to the logits."""
     packed, steps, (num_steps, batch_size) = buffers.packed, buffers.steps, buffers.inputs.shape
     at_once, num_layers = buffers.d_states.shape[1] // batch_size, len(packed.spec.layers)
     if packed.spec.embedding_size > 0:
@@ -182,7 +182,7 @@ def _backward(buffers: TrainBuffers, rows: BatchRows) -> None:
 def _gradients_by_inputs(
     buffers: TrainBuffers, layer: int, row: int, num_steps: int, rows: BatchRows, found: Panels
 ) -> None:
-    """Set ``found`` to the gradients with respect to a layer's inputs at some steps; sums begin in row ``row``."""
+    """Set ``found`` to the gradients with respect to a layer's inputs at some steps, whose sums begin at ``row``."""
     sums = buffers.steps.gates[layer][: buffers.packed.inputs_back.shape[2] // WIDTH]
     _set_product(found, sums, row, num_steps, rows, buffers.packed.inputs_back[layer][: found.shape[0]])
 
@@ -198,7 +198,7 @@ def _set_product(found: Panels, left: Panels, row: int, num_steps: int, rows: Ba
 
 @jit_inline
 def _step_backward(buffers: TrainBuffers, layer: int, t: int, start: int, rows: BatchRows) -> None:
-    """Add what step t + 1 sends back to the gradients with respect to step t's states, and differentiate step t."""
+    """Add what step t + 1 sends back to the gradients with respect to the states of step t; differentiate step t."""
     steps, cell, (num_steps, batch_size) = buffers.steps, buffers.packed.spec.cell, buffers.inputs.shape
     gates, states, recurrent = steps.gates[layer], steps.states[layer], buffers.packed.recurrent_back[layer]
     row, gradient_row = t * batch_size + rows.first, (t - start) * batch_size + rows.first
@@ -274,7 +274,7 @@ def _layer_gradients(buffers: TrainBuffers, layer: int, member: int, size: int) 
 def _matrix_gradients(
     buffers: TrainBuffers, matrix: Matrix, deltas: Panels, inputs: Panels, input_row: int, member: int, size: int
 ) -> None:
-    """Set a member's part of a matrix's gradients: the sum over rows of those with respect to sums, times inputs."""
+    """Set a member's part of a matrix of gradients: over all rows, inputs times gradients with respect to sums."""
     first, last = member_range(matrix.shape[0], ROWS, member, size)
     num_terms, sums = buffers.logits.shape[1], buffers.sums[member]
     if buffers.packed.spec.has_input_rows:

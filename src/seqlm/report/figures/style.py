@@ -5,8 +5,8 @@ figures are side by side. Figures have no background, and their text and axes ta
 them (``currentColor``), so that one file serves a light page and a dark one. As an ``<img>``, a figure does not know
 the text around it: then its own style has a light colour for a dark page.
 
-A colour means one kind of model (:func:`model_styles`). What is no model is drawn in :data:`SERIES`. Every colour has
-a contrast of at least 3:1 with light and with dark paper, and line styles and markers repeat what colours say.
+A colour means one kind of model (:func:`model_styles`). What is not a model is drawn in :data:`SERIES`. Every colour
+has a contrast of at least 3:1 with light and with dark paper, and line styles and markers repeat what colours say.
 
 In an SVG file, text stays text, and the browser chooses fonts that have its characters.
 """

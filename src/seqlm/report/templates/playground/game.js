@@ -31,7 +31,7 @@ function startGame() {
 function guess(char) {
   const {game} = app, token = idOf.get(char);
   if (game.place >= game.text.length) return;
-  if (!token) return showGame(`“${char}” is not in the alphabet of the models, so it is no guess.`);
+  if (!token) return showGame(`“${char}” is not in the alphabet of the models, so it is not a guess.`);
   if (game.tried.has(token)) return showGame(`You have tried “${visible(char)}” already.`);
   game.tried.add(token);
   if (token !== game.text[game.place]) return showGame(`Not “${visible(char)}”. Guess again.`);
