@@ -32,7 +32,7 @@ def main(before: str = "HEAD", after: str | None = None) -> int:
         print(f"error: {' '.join(str(error).split())}", file=sys.stderr)
         return 2
     if corpora[0]["sha256"] != corpora[1]["sha256"]:
-        print(f"error: other corpora: {corpora[0]['name']} and {corpora[1]['name']}", file=sys.stderr)
+        print(f"error: the texts differ: {corpora[0]['name']} and {corpora[1]['name']}", file=sys.stderr)
         return 2
     is_worse = False
     for model, split in product(dict.fromkeys([*old, *new]), SPLITS):

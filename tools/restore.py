@@ -62,13 +62,18 @@ def refuse_to_lose() -> None:
     for name in _UNFINISHED:
         if Path(git("rev-parse", "--git-path", name)).exists():
             refuse(f"Git is in the middle of something ({name}): finish or abort it, as `git status` says")
+    refuse_if_dvc_works()
+    lost = git("log", "--format=%h", "HEAD", "--not", "--branches", "--tags", "--remotes").split()
+    if lost and not git("branch", "--show-current"):
+        refuse(f"{len(lost)} commits up to {lost[0]} are on no branch: `git switch -c NAME` gives them one")
+
+
+def refuse_if_dvc_works() -> None:
+    """End if a process of DVC is at work in this folder."""
     for process in psutil.process_iter(["pid", "cmdline", "cwd"]):
         names = {part for word in (process.info["cmdline"] or ())[:2] for part in Path(word).with_suffix("").parts[-2:]}
         if "dvc" in names and process.info["cwd"] == str(Path.cwd()):
             refuse(f"DVC is at work here (process {process.pid}): wait for it, or stop it with Ctrl-C")
-    lost = git("log", "--format=%h", "HEAD", "--not", "--branches", "--tags", "--remotes").split()
-    if lost and not git("branch", "--show-current"):
-        refuse(f"{len(lost)} commits up to {lost[0]} are on no branch: `git switch -c NAME` gives them one")
 
 
 def checkout_data() -> int:
@@ -98,6 +103,7 @@ def main() -> int:
     only_check, branch = parser.parse_args().check, branch_left()
     if only_check:
         if branch:
+            refuse_if_dvc_works()
             refuse(f"a killed `dvc exp run` left HEAD detached from {branch}: `make restore` goes back to it")
         return 0
     refuse_to_lose()

@@ -54,7 +54,7 @@ def open(folder: str | Path = ".", device: "Device" = "cpu") -> "Models":
 
 
 def open_arpa(path: str | Path) -> "ArpaLanguageModel":
-    """Return the n-gram model in an ARPA file, plain or packed with gzip, for example one of KenLM or SRILM.
+    """Return the n-gram model in an ARPA file, plain or compressed with gzip, for example one of KenLM or SRILM.
 
     Warns if its probabilities do not sum to 1. Raises DataError if it is not such a file.
     """

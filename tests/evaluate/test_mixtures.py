@@ -178,7 +178,7 @@ def test_stored_scores_come_before_mixtures_and_static_ones_before_dynamic_ones(
 
 def test_each_group_has_the_figures_of_its_best_model_on_val() -> None:
     # A bit is ln 2 nats, and each token is a character.
-    nats = {"best-ngram": 1.65, "best-network": 1.55, "best-mixture": 1.45}
+    nats = {"best-ngram": 1.65, "best-network": 1.55, "best-dynamic": 1.45}
     assert headlines(STORED, [])["val"] == pytest.approx({name: value / np.log(2) for name, value in nats.items()})
     assert set(headlines(STORED[:-1], ["good"])["test"]) == {"best-ngram", "best-network", "good"}
     mixture = made(*STORED)[0]

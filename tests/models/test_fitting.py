@@ -61,7 +61,7 @@ def test_texts_may_be_lists_of_words_or_lines() -> None:
         ({"texts": 3}, "must be a string or several, not int"),
         ({"texts": pd.DataFrame({"a": ["the sea"]})}, "must be a string or several, not DataFrame"),
         ({"texts": [["the", 3]]}, "a word must be a string, not int"),
-        ({"texts": []}, "fewer than 3 words: give more text, not the name of a file"),
+        ({"texts": []}, "fewer than 3 words: give more text"),
         ({"texts": "a b c \ud800"}, "half a character"),
         ({"texts": [__file__]}, r"test_fitting\.py' is a file: give its text"),
     ],

@@ -80,7 +80,7 @@ def test_the_changes_of_cleaning_are_stated(score: Score, trained: Layout) -> No
     text = "The sea at Zürich: 120 euros\n"
     lines = succeeded(score(text)).splitlines()
     # ü, the colon and three digits.
-    assert lines[0] == "cleaned like the corpus, by preprocess.normalise: spaces replace 5 characters other than A-Z"
+    assert lines[0] == "cleaned like the corpus, by preprocess.normalise: spaces replace 5 characters other than A to Z"
     assert lines[1].startswith("5.3% of the letters are not A-Z and were dropped")
     assert f'<p class="note">C{lines[0][1:]}.</p>' in (trained.root / PAGE).read_text()
     # Python says the same.

@@ -53,6 +53,8 @@ ON_UNSEEN, ON_VAL = "Best on unseen text: ", "Best on val: "
         ((MIXTURE, NET | {"test_bits": 1.9002, "best_margin": 0.0001}), ON_UNSEEN, "it is 0.0002 ± 0.0001 bits better "
          "than NET alone."),
         ((MIXTURE, NET | {"best_margin": None}), ON_UNSEEN, "Next on val: NET alone, with 2.20."),
+        ((MIXTURE, NET | {"test_bits": 1.949, "best_margin": 0.053, "best_verdict": "not significant"}), ON_UNSEEN,
+         "from NET alone, 0.049 ± 0.053, is not significant."),
         # Models that keep learning are not compared with.
         ((MIXTURE, NET | {"dynamic": True, "test_bits": 1.85}), ON_UNSEEN, "MIX, with 1.90 bits per character."),
         ((NET | {"test_bits": None},), ON_VAL + "NET, but ", "zero probability."),
@@ -84,10 +86,10 @@ def test_a_network_that_memorised_its_text_is_named_if_a_guess_is_better() -> No
 def test_the_summary_has_the_models_of_the_chart_and_the_findings() -> None:
     found = table(MIXTURE, COUNTS, row("guess", "ngram", 4.7, 4.7, order=0), NET | {"dynamic": True, "seen_bits": None})
     assert findings.summary_text(found).splitlines() == [
-        "bits per character (lower is better)  unseen text         own text",
-        "MIX                                          1.90  ±0.20      1.00",
-        "COUNTS                                       1.96             1.00",
-        "GUESS                                        4.70             1.00",
+        "bits per character (lower is better)  unseen text         training text",
+        "MIX                                          1.90  ±0.20           1.00",
+        "COUNTS                                       1.96                  1.00",
+        "GUESS                                        4.70                  1.00",
         "",
         *textwrap.wrap(findings.best_finding(found), 100),
     ]

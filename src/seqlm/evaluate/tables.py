@@ -120,12 +120,12 @@ def diagnosed(scores: Sequence[Scores]) -> list[Scores]:
 def headlines(scores: Sequence[Scores], runs: Sequence[str]) -> dict[str, dict[str, float | None]]:
     """Return the bits per character on val and test that experiments are compared by.
 
-    They are those of the best mixture or dynamic model on val, network and n-gram model, the last two static, and of
-    each run. A group without a model is missing.
+    They are those of the best mixture, network, n-gram model and dynamic model on val, and of each run. A group without
+    a model is missing.
     """
     best: dict[str, Scores] = {}
     for score in sorted(scores, key=val_bits):
-        best.setdefault("best-mixture" if score.info.dynamic else f"best-{score.info.family}", score)
+        best.setdefault("best-dynamic" if score.info.dynamic else f"best-{score.info.family}", score)
     shown = dict(sorted(best.items())) | {score.name: score for score in scores if score.name in runs}
     return {
         split: {name: each.metrics[split]["bits_per_character"] for name, each in shown.items()}

@@ -71,7 +71,7 @@ def fit_ngram(
     separators = None if kind.is_lossless else estimate_separators("".join(sample(text)), separator)
     del text
     if sum(map(len, parts)) < order:
-        raise DataError(f"fit_ngram: fewer than {order} {kind.noun}s: give more text, not the name of a file")
+        raise DataError(f"fit_ngram: fewer than {order} {kind.noun}s: give more text")
     try:
         tokens, counted, ids = choose_tokens(kind, seen, parts, min_freq)
     except ParamsError as error:
@@ -87,7 +87,8 @@ def fit_ngram(
 def _all_texts(texts: str | Iterable[str | Sequence[str]]) -> Iterable[str]:
     """Yield the texts. Raises ParamsError for anything else, and for the name of a file."""
     if not isinstance(texts, str) and not are_several(texts):
-        raise ParamsError(f"fit_ngram: texts must be a string or several, not {type(texts).__name__}")
+        advice = ": give its text, with read_text()" if isinstance(texts, Path) else ""
+        raise ParamsError(f"fit_ngram: texts must be a string or several, not {type(texts).__name__}{advice}")
     for text in [texts] if isinstance(texts, str) else texts:
         if isinstance(text, list | tuple):
             yield " ".join(require_text(word, "a word") for word in text)

@@ -351,7 +351,7 @@ def cleaning_remarks(text: str, normalise: str) -> list[str]:
     """Return what a user should know about the cleaning of a text."""
     if normalise == "letters" and (replaced := _NOT_KEPT.findall(unicodedata.normalize("NFC", text))):
         number = quantity(len(replaced), "character")
-        remark = f"cleaned like the corpus, by preprocess.normalise: spaces replace {number} other than A-Z"
+        remark = f"cleaned like the corpus, by preprocess.normalise: spaces replace {number} other than A to Z"
         return [remark, *decoding_warnings(Letters.of(text.encode()), normalise)]
     return []
 

@@ -61,7 +61,7 @@ class Score(NamedTuple):
     unknown_share: float
     """Share of the scored tokens that the vocabulary lacks."""
     remarks: tuple[str, ...] = ()
-    """What cleaning changed in the text, in sentences; empty if that is not worth a word."""
+    """What cleaning changed in the text, in sentences; empty if that is little."""
 
 
 class Rows(NamedTuple):

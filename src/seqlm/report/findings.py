@@ -1,6 +1,5 @@
 """Sentences about the main table that are stated only if the numbers support them."""
 
-import math
 import textwrap
 import zlib
 from collections.abc import Collection, Mapping
@@ -70,7 +69,9 @@ def _compared(best: pd.Series, others: pd.DataFrame) -> str:
     gain, half = other["test_bits"] - best["test_bits"], other["best_margin"]
     if pd.isna(half):  # test is too short
         return f"Next on val: {name}, with {other['test_bits']:.2f}."
-    digits = min(max(math.ceil(-math.log10(2 * half)), 2), 6) if half > 0 else 2  # so many that it is not 0
+    digits = 2  # or more, until the two numbers differ, and the second is not 0
+    while digits < 6 and (f"{abs(gain):.{digits}f}" == f"{half:.{digits}f}" or 0 < half < 0.5 * 10**-digits):
+        digits += 1
     amount = f"{abs(gain):.{digits}f} ± {half:.{digits}f}"
     if other["best_verdict"] == "not significant":
         return f"Its difference from {name}, {amount}, is not significant."
@@ -185,7 +186,7 @@ def facts(table: pd.DataFrame, corpus: str, test: str) -> dict[str, Any]:
 
 def summary_text(table: pd.DataFrame) -> str:
     """Return the models of the chart, and the findings, as plain text for a terminal."""
-    rows = [["bits per character (lower is better)", "unseen text", "", "own text"]]
+    rows = [["bits per character (lower is better)", "unseen text", "", "training text"]]
     for row in highlights(table).to_dict("records"):
         seen = "" if pd.isna(row["seen_bits"]) else f"{row['seen_bits']:.2f}"
         rows.append([row["label"], f"{row['test_bits']:.2f}", margin(row), seen])
