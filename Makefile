@@ -72,7 +72,7 @@ diff: install ## compare the results with those of another revision: make diff R
 
 CHROMIUM ?= chromium
 picture: install ## draw docs/page.png, the README's picture of the page (needs Chromium)
-	$(CHROMIUM) --headless --no-sandbox --hide-scrollbars --window-size=1280,660 --screenshot=docs/page.png reports/index.html
+	$(CHROMIUM) --headless --no-sandbox --hide-scrollbars --window-size=1280,710 --screenshot=docs/page.png reports/index.html
 
 test: install lint ## run the tests (minutes)
 	pytest
