@@ -215,7 +215,7 @@ def test_folds_are_as_long_as_test(
 ) -> None:
     texts = ["the sea came in\nand went out again\n" * size for size in (100, 10, num_test_lines)]
     layout = encode(Layout(tmp_path), ["char"], " ", *texts)
-    monkeypatch.setattr(Heldout.__init__, "__defaults__", (max_chars,))
+    monkeypatch.setattr("seqlm.score.ngrams.Heldout", partial(Heldout, max_chars=max_chars))
     folds = cross_validate(layout)
     folds.save(tmp_path / "folds.json")
     if num_folds is None:
