@@ -65,7 +65,8 @@ def test_restore_undoes_a_stopped_experiment(killed: bool, repository: TinyRepos
     command = [sys.executable, str(ROOT / "tools" / "preset.py"), "gpu"]
     process = repository.start(*command, "--set-param", "unit=row", "--set-param", "seconds=60")
     wait_until((repository.folder / "running").exists)
-    assert f"error: DVC is at work here (process {process.pid})" in refused(repository)
+    for options in ([], ["--check"]):
+        assert f"error: DVC is at work here (process {process.pid})" in refused(repository, *options)
     # The stage is stopped with DVC, as by a terminal; the project's own stages end when DVC does.
     os.killpg(process.pid, signal.SIGKILL if killed else signal.SIGINT)
     process.wait(timeout=60)

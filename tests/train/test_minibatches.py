@@ -37,7 +37,7 @@ def test_the_book_cuts_35_numbers_into_three_minibatches(sample: Callable) -> No
 @pytest.mark.parametrize("sample", SAMPLERS)
 @given(st.integers(4, 300), st.integers(1, 6), st.integers(1, 12), st.integers(0, 2**32 - 1))
 def test_windows_are_used_once(sample: Callable, num_tokens: int, batch_size: int, num_steps: int, seed: int) -> None:
-    text = np.arange(num_tokens)
+    text = np.arange(num_tokens, dtype=np.uint16)
     if not fits(num_tokens, batch_size, num_steps):
         with pytest.raises(ValueError, match="too few"):
             list(sample(text, batch_size, num_steps, np.random.default_rng(seed)))
@@ -49,6 +49,7 @@ def test_windows_are_used_once(sample: Callable, num_tokens: int, batch_size: in
     assert used.min() >= offset
     assert used.max() + 1 < num_tokens
     assert all((targets == inputs + 1).all() for inputs, targets in batches)
+    assert {part.dtype for batch in batches for part in batch} == {np.dtype(np.int64)}
     left = num_tokens - offset - 1
     if sample is random_minibatches:
         assert len(batches) == left // num_steps // batch_size
@@ -112,6 +113,9 @@ def test_evaluating_takes_no_longer_than_training() -> None:
     """A quarter of the tokens trained between two evaluations: 20,000 tokens an epoch are 999 minibatches of 20."""
     plan = Plan.of(config(num_epochs=12), 20_000)
     quarter = 3 * 999 * 20 // 4
+    # A whole number of them: 6 / 7 of 100,000 are 85,714, of which a quarter is 21,428.
+    odd = Plan.of(config(num_epochs=7, token_budget=100_000), 20_000)
+    assert str(odd.val_token_budget(config(eval_every=6, eval_tokens=None))) == "21428"
     for eval_every, eval_tokens, budget in ((3, None, quarter), (100, None, 4 * quarter), (3, 12_000, 12_000)):
         assert plan.val_token_budget(config(eval_every=eval_every, eval_tokens=eval_tokens)) == budget
     assert plan.val_token_budget(config(eval_every=1, eval_tokens=None)) == 10_000
