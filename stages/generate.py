@@ -1,4 +1,4 @@
-"""Continue prefixes with every model."""
+"""Continue prefixes with the most important models."""
 
 from typing import Any
 
@@ -12,12 +12,12 @@ from seqlm.generate.settings import GenerateParams
 
 @stage()
 @click.option("--prefix", multiple=True, help="By hand: a prefix to continue; may be repeated.")
-@click.option("--model", multiple=True, help="By hand: a model; may be repeated. Default: all.")
+@click.option("--model", multiple=True, help="By hand: a model; may be repeated. Default: the most important.")
 @click.option("--temperature", type=click.FloatRange(0, 100), multiple=True, help="By hand: replaces the setting.")
 @click.option("--num-preds", type=click.IntRange(1, 100_000), help="By hand: replaces the setting.")
 @click.option("--seed", type=click.IntRange(0, 2**32 - 1), help="By hand: replaces the setting.")
 def main(layout: Layout, **by_hand: Any) -> None:
-    """Continue prefixes with every model.
+    """Continue prefixes with the most important models.
 
     With any option except --root, the continuations are printed and nothing is stored.
     """

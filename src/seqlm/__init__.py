@@ -56,7 +56,7 @@ def open(folder: str | Path = ".", device: "Device" = "cpu") -> "Models":
 def open_arpa(path: str | Path) -> "ArpaLanguageModel":
     """Return the n-gram model in an ARPA file, plain or compressed with gzip, for example one of KenLM or SRILM.
 
-    Warns if its probabilities do not sum to 1. Raises DataError if it is not such a file.
+    Warns if the probabilities of its 1-grams do not sum to 1. Raises DataError if it is not such a file.
     """
     path = as_path(path, "path")
     from seqlm.models.arpa import ArpaLanguageModel

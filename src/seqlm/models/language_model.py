@@ -65,7 +65,7 @@ class Reader(ABC):
 
     @abstractmethod
     def read(self, token: int) -> None:
-        """Read the next token."""
+        """Read the next token, an id of the vocabulary, which is not checked."""
 
     @abstractmethod
     def next_probs(self) -> Probs:
