@@ -9,7 +9,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-import psutil
+from origin import origin
 
 from seqlm.core.layout import Layout
 
@@ -40,20 +40,12 @@ def main() -> None:
         browser.open(page)
         shaded = browser.run(_READY)
         version = browser.call("Browser.getVersion")["product"]
-        print(f"{version}, {psutil.cpu_count(logical=False) or psutil.cpu_count()} cores of {processor()}")
+        print(f"{origin()}, {version}")
         print(f"{page.name}: {page.stat().st_size / 1e6:.1f} MB; its text shaded by three models after {shaded:.0f} ms")
         print(f"\n{'model':<24}{'first (ms)':>12}{'median (ms)':>13}{'1,000 (ms)':>12}")
         for name in browser.run("names"):
             times = browser.run(_TIME % name)
             print(f"{name:<24}{times['first']:>12.1f}{times['median']:>13.2f}{times['all']:>12.0f}")
-
-
-def processor() -> str:
-    """Return the name of the processor."""
-    lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
-    return next(
-        (line.partition(":")[2].strip() for line in lines if line.startswith("model name")), "an unknown processor"
-    )
 
 
 if __name__ == "__main__":

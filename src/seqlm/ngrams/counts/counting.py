@@ -226,11 +226,11 @@ def _keys(columns: Sequence[Ids], base: int, dtype: type[np.integer] = np.int64)
     return keys
 
 
-def _are_first(keys: NDArray[np.integer]) -> NDArray[np.bool_]:
-    """Return for each of the sorted keys whether it differs from the one before."""
-    found = np.ones(len(keys), bool)
-    np.not_equal(keys[1:], keys[:-1], out=found[1:])
-    return found
+def _borders(keys: NDArray[np.integer]) -> NDArray[np.int64]:
+    """Return where the runs of equal keys begin among sorted keys, and where the last one ends."""
+    found = np.ones(len(keys) + 1, bool)
+    np.not_equal(keys[1:], keys[:-1], out=found[1:-1])
+    return np.flatnonzero(found)
 
 
 def _packed_in_memory(ids: Ids, vocab_size: int, highest: int) -> list[Part]:
@@ -243,12 +243,12 @@ def _packed_in_memory(ids: Ids, vocab_size: int, highest: int) -> list[Part]:
     dtype = np.uint32 if vocab_size**highest <= 2**32 else np.int64  # the smaller ones are sorted in half the time
     keys = _keys(_columns(ids, highest), vocab_size, dtype)
     keys.sort()
-    firsts = np.flatnonzero(_are_first(keys))
-    keys, counts = keys[firsts].astype(np.int64, copy=False), np.diff(firsts, append=len(keys))
+    borders = _borders(keys)
+    keys, counts = keys[borders[:-1]].astype(np.int64, copy=False), np.diff(borders)
     packed = [(keys, counts)]
     for order in range(highest - 1, 1, -1):
         prefixes = keys // vocab_size
-        firsts = np.flatnonzero(_are_first(prefixes))
+        firsts = _borders(prefixes)[:-1]
         keys, counts = prefixes[firsts], np.add.reduceat(counts, firsts)
         last = int(_keys(_columns(ids[len(ids) - order :], order), vocab_size)[0])
         place = int(np.searchsorted(keys, last))
@@ -265,9 +265,9 @@ def _replace_prefixes_by_rows(keys: NDArray[np.integer], below: NDArray[np.integ
         block = keys[start : start + BLOCK_ROWS]
         prefixes = block // vocab_size
         tokens = block - prefixes * vocab_size
-        firsts = np.flatnonzero(_are_first(prefixes))
-        rows = np.searchsorted(below, prefixes[firsts])
-        block[:] = np.repeat(rows, np.diff(firsts, append=len(block))) * vocab_size + tokens
+        borders = _borders(prefixes)
+        rows = np.searchsorted(below, prefixes[borders[:-1]])
+        block[:] = np.repeat(rows, np.diff(borders)) * vocab_size + tokens
 
 
 def _overlapping(ids: Ids, order: int) -> Iterator[Ids]:
