@@ -11,7 +11,7 @@ from made_scores import network, ngram, score, scored_text
 from seqlm.core.files import read_csv, write_csv
 from seqlm.evaluate.columns import COLUMNS, describe_share, main_table, table_text
 from seqlm.evaluate.ranking import Result, rank_models
-from seqlm.evaluate.uncertainty import Comparison, critical_value
+from seqlm.evaluate.uncertainty import Comparison, critical_value, scales_of_text
 from seqlm.models.info import ModelInfo
 from seqlm.score.ngrams import Folds
 from seqlm.score.scores import TRAIN_SUBSET, Scores
@@ -78,6 +78,17 @@ def test_intervals_are_those_that_the_folds_calibrate() -> None:
     # The model's blocks have deviation 0.1, so its standard error is a tenth; that of two passages is sqrt(2) as large.
     margin = critical_value(1, 25, 3) * np.sqrt(2) * 0.1 * 4 / np.sqrt(3)
     assert result.interval == pytest.approx((2 - margin, 2 + margin))
+
+
+def test_margins_are_those_of_all_comparisons_together() -> None:
+    # Without folds, the scale of a text of its own length is 1. Four models are three comparisons with the best.
+    best, *others = rank(*(score(network(name), NOISE + NOISE[::-1] * n) for n, name in enumerate("abcd")))
+    assert best.to_best == Comparison()
+    scale = scales_of_text(scored_text(1000), None)
+    assert scale is not None
+    for number, other in enumerate(others, start=1):
+        difference = scored_text(1000).block_bits(NOISE[::-1] * number, 50)
+        assert other.to_best.margin == pytest.approx(scale.differences.compare(difference, 3).margin)
 
 
 def test_a_short_test_has_no_intervals_and_no_verdicts() -> None:

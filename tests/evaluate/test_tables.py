@@ -8,7 +8,7 @@ import pytest
 from made_scores import network, ngram, score, scored_text
 from seqlm.core.layout import Layout
 from seqlm.evaluate.ranking import rank_models
-from seqlm.evaluate.tables import CLASSES, character_classes, class_table, order_table, passages
+from seqlm.evaluate.tables import CLASSES, character_classes, class_table, diagnosed, order_table, passages
 from seqlm.models.spelling import NLL_OF_ANY_CHARACTER
 from seqlm.score.heldout import Heldout
 from seqlm.score.scores import Scores, make_scores
@@ -106,3 +106,10 @@ def test_the_ngram_models_that_are_shown_are_static_and_chosen_on_val(heldouts: 
     results = rank_models(scores, texts, None)
     assert results[1].scores.name == "lucky"
     assert list(passages(results, heldouts)) == ["read", "chosen", "words"]
+
+
+def test_networks_and_the_best_ngram_model_are_diagnosed() -> None:
+    infos = {ngram("worse"): 3, network("lstm"): 2, ngram("better"): 1, network("gru"): 4}
+    scores = [score(info, np.full(9, size), {"positions": []}) for info, size in infos.items()]
+    found = diagnosed([*scores, score(network("words", "word"), np.zeros(9))])
+    assert [each.name for each in found] == ["better", "lstm", "gru"]

@@ -118,5 +118,8 @@ def test_blocks_have_equally_many_characters() -> None:
     # They include the cost of unknown tokens.
     text = words(1, 1, 1, num_separators=0, spelling=[0, math.log(2)])
     assert text.block_bits(np.zeros(2), 2).tolist() == pytest.approx([0, 1])
+    # And of separators, in equal shares: 1 + 1 and 3 + 1 bits for words of two characters each.
+    text = replace(words(1, 1, 1, num_separators=2), separator_nll=2 * bit)
+    assert text.block_bits(np.array([1, 3]) * bit, 2).tolist() == pytest.approx([2 / 2, 4 / 2])
     # A short text has fewer blocks.
     assert [scored_text(size).num_blocks for size in (0, 19, 20, 999, 1000, 10**6)] == [0, 0, 1, 49, 50, 50]

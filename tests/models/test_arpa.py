@@ -66,6 +66,7 @@ def test_sentence_marks_by_hand(tmp_path: Path) -> None:
     found = model.surprisals("a b\n\nb")
     assert found["text"].tolist() == ["a", "b", "</s>", "</s>", "b", "</s>"]
     assert (found["bits"] * math.log10(2)).tolist() == pytest.approx([0.4, 0.3, 0.5, 0.5, 0.3, 0.5])
+    assert model.surprisals("a b", context="b\na\nb")["text"].tolist() == ["a", "b", "</s>"]
     # The end of a line belongs to the next word, or to the one before it; that of the last line to the last word.
     before = model.surprisals("a b\n\nb", "word", "before")["bits"] * math.log10(2)
     after = model.surprisals("a b\n\nb", "word", "after")["bits"] * math.log10(2)
@@ -98,6 +99,11 @@ def test_a_file_of_characters_generates(tmp_path: Path) -> None:
     read = seqlm.open_arpa(tmp_path / "x.arpa")
     assert (read.info.token, read.has_marks) == ("char", False)
     assert read.generate("ab", 6, temperature=0) == " ab ab"
+    assert read.warnings == []
+    # Words of one letter each look the same, so the user is told.
+    seqlm.fit_ngram("A C G T A", 2).to_arpa(tmp_path / "y.arpa")
+    with pytest.warns(UserWarning, match="so it is read as a model over characters"):
+        seqlm.open_arpa(tmp_path / "y.arpa")
 
 
 def test_words_that_a_file_without_unk_lacks_are_refused(tmp_path: Path) -> None:

@@ -48,6 +48,27 @@ def test_texts_may_be_lists_of_words_or_lines() -> None:
     assert model.vocab.counts == [0, 2, 2, 1]
     assert seqlm.fit_ngram("ab\nab", 2, "char").vocab == model.vocab
     assert seqlm.fit_ngram("a\tb c\td", 2).vocab.tokens == ["<unk>", "a", "b", "c", "d"]
+    # No file has so long a name: 200 characters are 400 bytes.
+    assert len(seqlm.fit_ngram("щ" * 200, 2, "char").vocab) == 2
+
+
+def test_a_context_leaves_the_separator_after_it_to_the_text() -> None:
+    # Lines end after every third word, so a space and a line end cost different bits.
+    for by in ("word", "char"):
+        model = seqlm.fit_ngram("the sea came\nin and the\nsea went out\n" * 3, 2, by)
+        for text in (" came in", "\ncame in", " \n came"):
+            nll = [
+                found.bits_per_character * len(read)
+                for found, read in (
+                    (model.score(f"the sea{text}"), "the sea" + text),
+                    (model.score("the sea"), "the sea"),
+                    (model.score(text, context="the sea"), text),
+                )
+            ]
+            # A text alone has no token before its first.
+            assert nll[0] == pytest.approx(nll[1] + nll[2]), (by, text)
+    found = model.surprisals("came", context="the sea\n")
+    assert found["text"].tolist() == ["\n", *"came"]
 
 
 @pytest.mark.parametrize(

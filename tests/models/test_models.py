@@ -128,7 +128,7 @@ def test_every_wrong_argument_is_refused_by_one_class_of_errors(models: Models) 
         (lambda: fitted.save(3), "folder must be a string or a Path"),  # type: ignore[arg-type]
         (lambda: model.reader().next_probs(), "a network predicts nothing before it has read a token"),
     ]
-    for ids in ([-1, 1], [1, 99], [1.0, 2.0], [[1, 2]], 3, ["a"]):
+    for ids in ([-1, 1], [1, 99], [1.0, 2.0], [[1, 2]], [[1, 2], [3]], 3, ["a"]):
         calls.append((lambda ids=ids: model.token_nll(ids), "small: tokens must be a list of integers from 0 to"))
     for use in (model.score, model.surprisals, model.generate):
         calls += [(lambda use=use: use(b"the sea"), "must be a string, not")]
@@ -159,6 +159,12 @@ def pick(
     rng = np.random.default_rng(0)
     drawn = [pick_token(np.array(probs), rng, temperature, top_k, top_p) for _ in range(draws)]
     return np.bincount(drawn, minlength=4) / draws
+
+
+def test_a_prefix_that_only_an_unknown_token_can_follow_is_refused() -> None:
+    model = seqlm.fit_ngram("a x a y a z a w", 2, smoothing="laplace", epsilon=0, min_freq=2)
+    with pytest.raises(DataError, match="no token of the vocabulary can follow"):
+        model.generate("a", 6)
 
 
 def test_temperature_top_k_and_nucleus_by_hand() -> None:

@@ -157,6 +157,9 @@ def test_unknown_tokens_are_as_likely_as_tokens_seen_once() -> None:
     # In a text that has unknown tokens itself, as with min_freq 2, <unk> is counted as any token.
     counts = count_ngrams(np.array([1, 2, 1, 2, 0, 0]), 3, 1)
     assert KneserNey(counts, 1, unknown="good_turing").unigram.tolist() == KneserNey(counts, 1).unigram.tolist()
+    # Nor is a single one of them a word that was new.
+    counts = count_ngrams(np.array([1, 2, 1, 2, 0]), 3, 1)
+    assert KneserNey(counts, 1, unknown="good_turing").unigram.tolist() == KneserNey(counts, 1).unigram.tolist()
     # Even if every token occurs once, known tokens keep a share.
     counts = count_ngrams(np.arange(1, 5), 5, 1)
     assert KneserNey(counts, 1, unknown="good_turing").unigram.min() > 0

@@ -16,7 +16,7 @@ from seqlm.models.surprisals import EncodedText
 from seqlm.ngrams.arpa import MARKS, read_arpa
 from seqlm.ngrams.counts.kernels import NEVER
 from seqlm.vocab.kinds import BYTE_TOKENS, Kind
-from seqlm.vocab.separators import count_separators
+from seqlm.vocab.separators import BLANKS, count_separators
 from seqlm.vocab.vocabulary import UNKNOWN, Vocab
 
 _BEGIN, _END = MARKS
@@ -41,6 +41,9 @@ class ArpaLanguageModel(NGram):
         self.has_marks = has_both and bool(model.listed[0][tokens.index(_END)] > 10**NEVER)
         words = [token for token in tokens if token not in (UNKNOWN, *MARKS)]
         kind: Kind = "char" if not self.has_marks and all(len(word) == 1 for word in words) else "word"
+        if kind == "char" and set(BLANKS).isdisjoint(words):
+            message = "all its tokens are single characters, so it is read as a model over characters"
+            self.warnings = [*self.warnings, f"{model.file}: {message}"]
         separator = "\n" if kind == "word" or "\n" in words else ""
         info = ModelInfo(model.file, "ngram", kind, 0, counted_token=kind, smoothing=model.smoothing, order=model.order)
         super().__init__(info, Vocab(kind, tokens, [0] * len(tokens), separator, {}), Recounting.fixed(model))
@@ -71,6 +74,6 @@ class ArpaLanguageModel(NGram):
         lengths[begins] = lengths[ends] = 0
         is_scored = np.arange(len(tokens)) > len(self.vocab.tokenize(read)) + 2 * read.count("\n")
         is_scored[begins] = False
-        separator_nll = count_separators(text.split("\n"), "").nll(None)
+        separator_nll = count_separators((read[-1:] + text).split("\n"), "").nll(None)
         # Each line ends with a character, the last one too.
         return EncodedText.of(self.vocab, text, tokens, is_scored, lengths, len(text) + 1, separator_nll)

@@ -94,6 +94,6 @@ def _all_texts(texts: str | Iterable[str | Sequence[str]]) -> Iterable[str]:
             yield " ".join(require_text(word, "a word") for word in text)
             continue
         text = require_text(text, "a text")
-        if len(text) < _LONGEST_PATH and text.isprintable() and Path(text).is_file():
+        if len(text[:_LONGEST_PATH].encode()) < _LONGEST_PATH and text.isprintable() and Path(text).is_file():
             raise ParamsError(f"fit_ngram: {text!r} is a file: give its text, Path({text!r}).read_text()")
         yield text

@@ -114,7 +114,11 @@ class LanguageModel(ABC):
         A dynamic model predicts each token before it learns from it. Raises ParamsError for anything but indices of
         tokens.
         """
-        found, last = np.asarray(ids), len(self.vocab) - 1
+        last = len(self.vocab) - 1
+        try:
+            found = np.asarray(ids)
+        except ValueError:  # lists of different lengths
+            found = np.empty((0, 0))
         if found.shape == (0,):
             return np.empty(0)
         if found.ndim != 1 or found.dtype.kind not in "iu" or found.min() < 0 or found.max() > last:
@@ -172,7 +176,8 @@ class LanguageModel(ABC):
             is_scored = np.cumsum(lengths) > len(read.replace("\n", separator))
         else:
             is_scored = np.arange(len(tokens)) >= len(vocab.tokenize(read))
-            separator_nll = _count_separators(_WORD.sub("x", text), separator).nll(vocab.separators)
+            # The separator after a context belongs to the text.
+            separator_nll = _count_separators(_WORD.sub("x", read[-1:] + text), separator).nll(vocab.separators)
         num_chars = len(text.replace("\n", separator))
         return EncodedText.of(vocab, text, tokens, is_scored, lengths, num_chars, separator_nll)
 
@@ -361,9 +366,11 @@ def pick_token(
 ) -> int:
     """Return one token, given the probability of each, shape ``(V,)``; the options are those of ``generate``.
 
-    ``<unk>``, token 0, is never chosen, because it is not text.
+    ``<unk>``, token 0, is never chosen, because it is not text. Raises DataError if only it can follow.
     """
     allowed = probs[1:]
+    if not allowed.any():
+        raise DataError("no token of the vocabulary can follow: give another prefix")
     if temperature == 0:
         return int(allowed.argmax()) + 1
     logs = log(allowed)
