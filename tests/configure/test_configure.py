@@ -116,6 +116,12 @@ def test_a_run_needs_a_good_name_and_a_kind_of_token(runs: object, complaint: st
         resolve(runs)
 
 
+@pytest.mark.parametrize("key", ["run", "token", "device", "seed", "num_threads"])
+def test_train_has_no_settings_that_would_be_overridden(key: str) -> None:
+    with pytest.raises(ParamsError, match=f"train: must not have the key {key}: it belongs outside train, or in runs"):
+        resolve({"a": {"token": "char"}}, train=PARAMS["train"] | {key: 1})
+
+
 @pytest.mark.parametrize(
     ("own", "complaint"),
     [

@@ -90,9 +90,9 @@ def test_broken_files_are_named(tmp_path: Path) -> None:
     path = tmp_path / "x.json"
     with pytest.raises(DataError, match="no such file"):
         files.read_json(path)
-    for content in (b'{"a": ', b"\xff"):
+    for content, complaint in ((b'{"a": ', "not JSON"), (b"\xff", "not UTF-8")):
         path.write_bytes(content)
-        with pytest.raises(DataError, match="not JSON"):
+        with pytest.raises(DataError, match=complaint):
             files.read_json(path)
 
 

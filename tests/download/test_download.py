@@ -22,6 +22,7 @@ import pooch
 import pytest
 from ruamel.yaml import YAML
 
+from seqlm.core.errors import MachineError
 from seqlm.download import corpora
 from smoke import ROOT, SMALL, change_params
 from stages_by_hand import RunStage, refused, succeeded
@@ -310,6 +311,16 @@ def test_a_full_disk_is_no_network_that_fails(download: Download, monkeypatch: p
     monkeypatch.setattr(pooch, "retrieve", fill)
     refused(download("tide", "waves", fallback="sample"), 5, "No space left on device")
     assert not download.path.exists()
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="no device that is always full")
+def test_a_full_disk_is_not_the_fault_of_the_text_that_is_copied(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(corpora, "replacing", lambda _: contextlib.nullcontext(Path("/dev/full")))
+    (tmp_path / "my.txt").write_bytes(TEXT * (2**21 // len(TEXT)))
+    with pytest.raises(MachineError, match=r"corpus\.txt: cannot be written: No space left"):
+        corpora.copy_own_text(tmp_path / "my.txt", tmp_path / "corpus.txt")
 
 
 @pytest.mark.slow

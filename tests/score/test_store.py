@@ -9,6 +9,7 @@ import pytest
 
 from compiled_networks import strong_network
 from made_scores import network, ngram, score, scored_text
+from seqlm.core.errors import DataError
 from seqlm.core.metrics import perplexity
 from seqlm.models.networks import StaticNetwork
 from seqlm.models.ngrams import NGram
@@ -28,6 +29,9 @@ def test_a_score_is_stored_with_all_that_is_known_of_the_model(tmp_path: Path) -
     assert (loaded.info, loaded.metrics, loaded.metadata) == (info, stored.metrics, stored.metadata)
     assert {split: nll.tolist() for split, nll in loaded.nll.items()} == {"val": [1.0, np.inf], "test": [0.5]}
     assert isinstance(loaded.nll["val"].base, np.memmap)  # read when it is needed
+    (tmp_path / "a+b" / "val.npy").unlink()
+    with pytest.raises(DataError, match=r"val\.npy: no such file"):
+        load_scores(tmp_path / "a+b")
 
 
 def test_scores_that_are_no_longer_made_are_removed(tmp_path: Path) -> None:

@@ -9,6 +9,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 import subwords
+from seqlm.core.errors import DataError
 from seqlm.vocab import corpus as corpus_module
 from seqlm.vocab import kinds
 from seqlm.vocab.corpus import SPLITS, load_corpus, load_split
@@ -174,3 +175,9 @@ def test_the_library_reads_and_decodes_the_tokenizer(algorithm: str) -> None:
     tokens = [token.value for token in read.model.tokenize("海ï\0tide")]
     assert tokens == TOKENIZERS[algorithm].tokenize(["海ï\0tide"])
     assert read.decoder.decode(tokens) == "海ï\0tide"
+
+
+def test_a_broken_tokenizer_is_refused() -> None:
+    for description in ("", "{}", "null", '{"model": '):
+        with pytest.raises(DataError, match="a broken tokenizer of subwords"):
+            _ = SubwordTokenizer(description).tokens

@@ -3,7 +3,7 @@
 import re
 import shlex
 import shutil
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Annotated, Any
 
 from pydantic import AfterValidator, Field
@@ -37,15 +37,22 @@ def _require_name(run: str) -> str:
     return run
 
 
-def _require_other_settings(own: dict[str, Any]) -> dict[str, Any]:
-    """Raise ValueError for the setting that a run's name gives."""
-    if "run" in own:
-        raise ValueError("must not have the key run: the entry's own name is the run")
-    return own
+def _without(keys: Collection[str], advice: str) -> AfterValidator:
+    """Return a validator of settings that raises ValueError if they have one of some keys."""
+
+    def require(settings: dict[str, Any]) -> dict[str, Any]:
+        if wrong := sorted(settings.keys() & keys):
+            raise ValueError(f"must not have the key {wrong[0]}: {advice}")
+        return settings
+
+    return AfterValidator(require)
 
 
-_OwnSettings = Annotated[dict[str, Any], AfterValidator(_require_other_settings)]
-_Runs = Annotated[dict[Annotated[str, AfterValidator(_require_name)], _OwnSettings | None], Field(min_length=1)]
+_Shared = Annotated[
+    dict[str, Any], _without({"run", "token", *_MACHINE_SETTINGS}, "it belongs outside train, or in runs")
+]
+_Own = Annotated[dict[str, Any], _without({"run"}, "the entry's own name is the run")]
+_Runs = Annotated[dict[Annotated[str, AfterValidator(_require_name)], _Own | None], Field(min_length=1)]
 
 
 def resolve_runs(params: Mapping[str, Any], *, source: str) -> dict[str, RunConfig]:
@@ -53,7 +60,7 @@ def resolve_runs(params: Mapping[str, Any], *, source: str) -> dict[str, RunConf
 
     Raises ParamsError for a bad name or setting; ``source`` names the file.
     """
-    train = check(params.get("train"), "train", dict[str, Any], source=source)
+    train = check(params.get("train"), "train", _Shared, source=source)
     runs = check(params.get("runs"), "runs", _Runs, source=source)
     shared = train | {key: params.get(key) for key in _MACHINE_SETTINGS}
     # Checked once as a made-up run, so that an error in a shared setting names train.KEY and not the first run.

@@ -211,16 +211,20 @@ def write_blocks(target: Path, dtype: "np.dtype[Any]", length: int, blocks: Iter
 
 
 def read_text(path: Path) -> str:
-    """Return the text of a UTF-8 file, its line ends unchanged. Raises DataError if it is missing."""
+    """Return the text of a UTF-8 file, its line ends unchanged. Raises DataError if it is missing or not UTF-8."""
     with read_errors(path):
-        return path.read_bytes().decode("utf-8")
+        content = path.read_bytes()
+    try:
+        return content.decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise DataError(f"{path}: not UTF-8: run the stage that writes it again") from error
 
 
 def read_json(path: Path) -> Any:
     """Return the value of a JSON file. Raises DataError if it is missing or broken."""
     try:
         return json.loads(read_text(path))
-    except (ValueError, RecursionError) as error:  # also other bytes than UTF-8, thousands of digits or brackets
+    except (ValueError, RecursionError) as error:  # also thousands of digits or brackets
         raise DataError(f"{path}: not JSON: run the stage that writes it again") from error
 
 

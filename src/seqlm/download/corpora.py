@@ -14,12 +14,14 @@ import requests
 from pydantic import Field
 
 from seqlm.core.errors import DataError, DownloadError, ParamsError, SeqlmError
-from seqlm.core.files import open_packed, replacing, sha256_of_file
+from seqlm.core.files import open_packed, replacing, sha256_of_file, write_errors
 from seqlm.core.progress import Log
 from seqlm.core.settings import Section
 
 _TIMEOUT_S = 10
 """Seconds of silence after which a source is given up."""
+_BLOCK_BYTES = 1 << 20
+"""Bytes that are copied at once."""
 
 
 class Corpus(Section):
@@ -121,9 +123,10 @@ def copy_own_text(path: Path, text: Path, name: str | None = None) -> dict[str, 
     name = name or str(path)
     if not path.is_file():
         raise DataError(f"{path}: {'not a regular file' if path.exists() else 'no such file'}")
-    with replacing(text) as temporary, temporary.open("wb") as target:
-        with open_packed(path, name) as source:
-            shutil.copyfileobj(source, target)
+    with replacing(text) as temporary, temporary.open("wb") as target, open_packed(path, name) as source:
+        while block := source.read(_BLOCK_BYTES):
+            with write_errors(text):  # a full disk is not the fault of the text that is read
+                target.write(block)
         if target.tell() == 0:
             raise DataError(f"{name}: empty: use another text")
     own = {"file": path.name, "sha256": sha256_of_file(text), "bytes": text.stat().st_size}

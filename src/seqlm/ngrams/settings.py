@@ -35,6 +35,6 @@ class NgramsParams(Section):
     def _orders_fit(self) -> "NgramsParams":
         if self.laplace.max_order > min(self.max_order.values()):
             raise ValueError("laplace.max_order must not exceed max_order of any kind of token")
-        if self.laplace.epsilons != "auto" and len(self.laplace.epsilons) < self.laplace.max_order:
+        if self.laplace.epsilons != "auto" and len(self.laplace.epsilons) != self.laplace.max_order:
             raise ValueError(f"laplace.epsilons must hold one value for each order up to {self.laplace.max_order}")
         return self

@@ -122,6 +122,6 @@ def load_all(folder: Path) -> list[Scores]:
 def load_scores(folder: Path) -> Scores:
     """Return the scores of a model; its surprisals stay in their files until they are needed."""
     info, metadata = read_description(folder / _DESCRIPTION)
-    paths = [path for split in SPLITS if (path := folder / f"{split}.npy").is_file()]
-    nll = {path.stem: np.asarray(read_npy(path, mmap=True)) for path in paths}
-    return Scores(info, nll, metadata.pop("metrics"), metadata)
+    metrics = metadata.pop("metrics")
+    nll = {split: np.asarray(read_npy(folder / f"{split}.npy", mmap=True)) for split in SPLITS if split in metrics}
+    return Scores(info, nll, metrics, metadata)

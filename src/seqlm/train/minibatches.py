@@ -95,7 +95,7 @@ class Plan:
         if not fits(num_tokens, config.batch_size, num_steps):
             raise DataError(
                 f"run {config.run}: {num_tokens} tokens are too few for minibatches of {config.batch_size} x "
-                f"{num_steps}: use a longer text, or lower train.batch_size and train.num_steps"
+                f"{num_steps}: use a longer text, or lower this run's batch_size and num_steps"
             )
         whole = cls(num_tokens, config.batch_size, num_steps, config.num_epochs)
         if config.token_budget is None or config.token_budget >= whole.tokens_to_train:

@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
 from pydantic import Field
 
-from seqlm.core.errors import needs_extra
+from seqlm.core.errors import DataError, needs_extra
 from seqlm.core.files import read_text
 from seqlm.core.settings import Section
 from seqlm.core.text import evenly_spaced, words
@@ -73,7 +73,10 @@ class SubwordTokenizer:
         with needs_extra("subwords", "a model over subwords"):
             from tokenizers import Tokenizer
 
-        return Tokenizer.from_str(self.description)
+        try:
+            return Tokenizer.from_str(self.description)
+        except Exception as error:  # the library has no class of its own
+            raise DataError(f"a broken tokenizer of subwords: run the vocab stage again ({error})") from error
 
 
 class TokenKind(ABC):
