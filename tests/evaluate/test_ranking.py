@@ -81,7 +81,7 @@ def test_intervals_are_those_that_the_folds_calibrate() -> None:
 
 
 def test_margins_are_those_of_all_comparisons_together() -> None:
-    # Without folds, the scale of a text of its own length is 1. Four models are three comparisons with the best.
+    # Four models are three comparisons with the best.
     best, *others = rank(*(score(network(name), NOISE + NOISE[::-1] * n) for n, name in enumerate("abcd")))
     assert best.to_best == Comparison()
     scale = scales_of_text(scored_text(1000), None)

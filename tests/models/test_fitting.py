@@ -1,5 +1,6 @@
 """n-gram models that are trained and exchanged from Python."""
 
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -53,21 +54,13 @@ def test_texts_may_be_lists_of_words_or_lines() -> None:
 
 
 def test_a_context_leaves_the_separator_after_it_to_the_text() -> None:
-    # Lines end after every third word, so a space and a line end cost different bits.
-    for by in ("word", "char"):
-        model = seqlm.fit_ngram("the sea came\nin and the\nsea went out\n" * 3, 2, by)
-        for text in (" came in", "\ncame in", " \n came"):
-            nll = [
-                found.bits_per_character * len(read)
-                for found, read in (
-                    (model.score(f"the sea{text}"), "the sea" + text),
-                    (model.score("the sea"), "the sea"),
-                    (model.score(text, context="the sea"), text),
-                )
-            ]
-            # A text alone has no token before its first.
-            assert nll[0] == pytest.approx(nll[1] + nll[2]), (by, text)
-    found = model.surprisals("came", context="the sea\n")
+    # Train has spaces and line ends, which cost different bits.
+    models = [seqlm.fit_ngram("the sea came\nin and the\nsea went out\n" * 3, 2, by) for by in ("word", "char")]
+    for model, text in product(models, (" came in", "\ncame in", " \n came")):
+        whole, context, rest = f"the sea{text}", "the sea", model.score(text, context="the sea")
+        bits = [model.score(each).bits_per_character * len(each) for each in (whole, context)]
+        assert bits[0] == pytest.approx(bits[1] + rest.bits_per_character * len(text)), (model, text)
+    found = models[1].surprisals("came", context="the sea\n")
     assert found["text"].tolist() == ["\n", *"came"]
 
 

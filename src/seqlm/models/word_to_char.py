@@ -38,7 +38,7 @@ from seqlm.vocab.vocabulary import UNKNOWN, Vocab
 LEAST_SHARE = 1e-4
 """A hypothesis with a smaller share of the probability is dropped: with all, reading takes four times as long."""
 MAX_HYPOTHESES = 16
-_CACHED_DISTRIBUTIONS = 256
+_CACHED_DISTRIBUTIONS = 64
 """Distributions of the next word that are cached; with a large vocabulary, each is large."""
 _CACHED_RANGES = 100_000
 """Prefixes of words whose range in the sorted vocabulary is cached."""
@@ -155,14 +155,12 @@ class CharacterPredictor:
     def use(self, model: NGramModel) -> None:
         """Use another model over the same words for the words that begin from now on."""
         self._model = model
+        ids = self._lexicon.ids
 
         @lru_cache(_CACHED_DISTRIBUTIONS)
         def next_word(context: Words) -> tuple[NDArray[np.float64], float]:
-            ids = np.array(context, np.int64)
-            if len(ids) and model.counts.rows_of(ids, len(ids))[-1][0] < 0:  # train lacks it, so a shorter one predicts
-                return next_word(context[1:])
-            probs = model.next_distribution(ids)
-            return np.concatenate([[0.0], np.cumsum(probs[self._lexicon.ids])]), float(probs[0])
+            probs = model.next_distribution(np.array(context, np.int64))
+            return np.concatenate([[0.0], np.cumsum(probs[ids])]), float(probs[0])
 
         self._next_word = next_word
 
