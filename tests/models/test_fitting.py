@@ -60,8 +60,9 @@ def test_a_context_leaves_the_separator_after_it_to_the_text() -> None:
         whole, context, rest = f"the sea{text}", "the sea", model.score(text, context="the sea")
         bits = [model.score(each).bits_per_character * len(each) for each in (whole, context)]
         assert bits[0] == pytest.approx(bits[1] + rest.bits_per_character * len(text)), (model, text)
-    found = models[1].surprisals("came", context="the sea\n")
-    assert found["text"].tolist() == ["\n", *"came"]
+    for ends in ("\n", "\n\n"):
+        found = models[1].surprisals("came", context=f"the sea{ends}")
+        assert found["text"].tolist() == [*ends, *"came"]
 
 
 @pytest.mark.parametrize(
