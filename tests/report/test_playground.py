@@ -21,12 +21,14 @@ from seqlm.core.layout import Layout
 from seqlm.models.index import Models
 from seqlm.models.language_model import LanguageModel
 from seqlm.networks.building import build_network, save_network
+from seqlm.ngrams.counts.counting import count_ngrams
+from seqlm.ngrams.models.registry import save_models
 from seqlm.report import playground
 from seqlm.report.playground import build_playground
 from seqlm.train.settings import write_config
 from seqlm.vocab.corpus import SPLITS, build_corpus, load_split
 from seqlm.vocab.vocabulary import Vocab
-from small_runs import LINES, config, write_models
+from small_runs import config, ngram_settings, write_models
 from smoke import ROOT
 
 needs_browser = pytest.mark.skipif(CHROMIUM is None, reason="no Chromium on this machine")
@@ -44,12 +46,14 @@ RUNS: dict[str, dict[str, Any]] = {
 }
 
 
-def write_project(folder: Path, text: str = LINES * 20) -> Layout:
+def write_project(folder: Path, normalise: str = "none", separator: str = " ") -> Layout:
     """Fill a folder with what the page is written from: networks of every kind whose weights are large."""
-    layout = write_models(folder, text)
+    layout = write_models(folder)
     layout.config("small").unlink()
     texts = {split: layout.split(split) for split in SPLITS}
-    vocab = build_corpus(texts, layout.corpus("char"), "char", " ", normalise="none")
+    vocab = build_corpus(texts, layout.corpus("char"), "char", separator, normalise=normalise)
+    counts = count_ngrams(load_split(layout.corpus("char"), "train"), len(vocab), 3)
+    save_models(layout.ngrams("char"), counts, ngram_settings(counts, 1.0, 1.0, 1.0), vocab.key)
     torch.manual_seed(0)
     for run, changes in RUNS.items():
         settings = config(run, **changes)
@@ -251,6 +255,23 @@ def test_what_is_shown_is_what_the_models_say(page: Browser, project: Layout) ->
 
 
 @needs_browser
+@pytest.mark.parametrize(("normalise", "separator"), [("none", "\n"), ("none", ""), ("letters", "")])
+def test_lines_accents_and_beginnings_are_read_as_in_python(
+    tmp_path: Path, browser: Browser, normalise: str, separator: str
+) -> None:
+    layout = write_project(tmp_path, normalise, separator)
+    layout.playground.write_text(build_playground(layout), encoding="utf-8")
+    open_page(browser, layout.playground)
+    text = "The sea \n came,\n\nin se\u0301a"  # an accent of its own makes one unknown character with its letter
+    type_text(browser, text)
+    for place, name in enumerate(browser.run("chosen()")):
+        scored = Models(layout, num_threads=1)[name].score_text(text)
+        assert browser.run("app.ids") == scored.encoded.input_ids[scored.encoded.is_scored].tolist()
+        known = scored.nll[browser.run("app.ids.map(id => id > 0)")] / np.log(2)
+        assert browser.run(f"parseFloat(app.cards[{place}].score.textContent)") == pytest.approx(known.mean(), abs=0.006)
+
+
+@needs_browser
 def test_unknown_characters_are_not_counted_and_markup_stays_text(page: Browser) -> None:
     type_text(page, "sea")
     before = page.run("app.cards[0].score.textContent")
@@ -282,6 +303,12 @@ def test_an_old_answer_is_grey_and_never_shown_as_a_new_one(page: Browser) -> No
     type_text(page, "a" * 2100)
     assert "Only the first 2,000 characters are read; the last 100 are not." in page.run("find('remark').textContent")
     assert page.run("app.ids.length") == 2000
+    # Pointing says what was needed for this text, not for one that is being read.
+    hint = page.run("find('bits').value")
+    page.run("point(5)")
+    assert page.run("find('bits').value") != hint
+    page.run("find('text').value = 'x'.repeat(1500); setText(); point(5)")
+    assert page.run("find('bits').value") == hint
 
 
 @needs_browser
@@ -294,6 +321,10 @@ def test_a_bar_adds_its_character_and_undo_takes_it_back(page: Browser) -> None:
     assert page.run("document.activeElement === app.cards[1].bars[0]")
     page.run("find('undo').click()")
     assert page.run("[find('text').value, find('undo').disabled]") == ["The sea! It", True]
+    # What was typed since is not undone.
+    page.run("app.cards[1].bars[0].click()")
+    type_text(page, "The sea! It is")
+    assert page.run("find('undo').disabled")
 
 
 @needs_browser
@@ -306,6 +337,14 @@ def test_the_address_holds_the_text_and_the_models(browser: Browser, project: La
     address = browser.run("location.hash")
     open_page(browser, project.playground, address)
     assert browser.run("[find('text').value, chosen()[0]]") == ["the sea & more", "elman"]
+    browser.run("document.querySelector('.skip').click()")
+    browser.wait("location.hash === '#main'")
+    assert browser.run("[find('text').value, chosen()[0]]") == ["the sea & more", "elman"]
+    # A character of two code units is not cut in halves.
+    browser.run("find('text').value = 'a'.repeat(1999) + '👩👩'; setText()")
+    settled(browser)
+    browser.run("speak()")
+    assert browser.run("new URLSearchParams(location.hash.slice(1)).get('text')") == "a" * 1999 + "👩"
 
 
 WRITE = """written = new Promise(resolve => {
@@ -363,6 +402,12 @@ def test_the_map_of_units_follows_the_text(page: Browser) -> None:
     type_text(page, "the sea came")
     page.wait("find('coloured').textContent === 'the sea came'")
     assert unit in page.run("[...find('map').rows].slice(1).map(row => row.cells[0].textContent)")
+    # An answer about an emptied text is not shown.
+    page.run("find('text').value = 'the sea went'; setText(); find('text').value = ''; setText()")
+    settled(page)
+    time.sleep(0.3)
+    assert page.run("find('units-said').textContent + find('coloured').textContent") == "Type a text first.the sea came"
+    type_text(page, "the sea came")
     page.run("find('property').selectedIndex = 1; find('property').dispatchEvent(new Event('change'))")
     page.wait("find('units-said').textContent.includes('chance')")
 
@@ -402,6 +447,14 @@ def test_the_game_is_played_with_the_keyboard_and_scores_the_models_on_the_same_
     assert page.run("app.game.models.get('char-kneser-ney-3').bits") == pytest.approx(expected)
     # What is to be guessed is hidden: only what comes before it is shown.
     assert page.run("find('context').textContent") == text + "?"
+    # The rows are those of the chosen models, and a late answer is not one about the next passage.
+    choose(page, "elman")
+    page.run("reveal()")
+    page.wait("app.game.models.has('elman')")
+    assert page.run("[...app.game.models.keys()].sort()") == sorted(page.run("chosen()"))
+    page.run("reveal(); startGame()")
+    time.sleep(0.3)
+    assert page.run("app.game.models.size") == 0
 
 
 @needs_browser

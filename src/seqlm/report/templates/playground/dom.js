@@ -35,9 +35,10 @@ function passage(groups, shade) {
 
 // Cleans a text like the corpus, but keeps a blank at its end, so that a word can be finished.
 function cleaned(text) {
-  const lines = text.replace(/\r\n?/g, "\n");
-  if (data.normalise === "letters") return lines.replace(/[^A-Za-z]+/g, " ").toLowerCase().trimStart();
-  return data.joined === " " ? lines.replace(/\n/g, " ") : lines;
+  const lines = text.normalize("NFC").split(/\r\n?|\n/), last = lines.length - 1;
+  if (data.normalise !== "letters") return lines.join(data.joined);
+  const letters = lines.map(line => line.replace(/[^A-Za-z]+/g, " ").toLowerCase().trimStart());
+  return letters.map((line, place) => place < last ? line.trimEnd() : line).join(data.joined);
 }
 
 // Returns the characters of a text in the groups that a reader sees as one: emoji and letters with accents may be several.

@@ -53,8 +53,11 @@ function settle() {
   game.tried = new Set();
   showGame(`“${char}” after ${rank} ${rank === 1 ? "guess" : "guesses"}.`);
   const ids = game.text.slice(game.start, game.place);
-  ask("score", {ids, names: [...new Set(chosen())], from: game.first - game.start}, ({name, ranks, bits}) => {
-    game.models.set(name, {ranks, bits});
+  const names = [...new Set(chosen())], models = new Map(), own = game.ranks;
+  ask("score", {ids, names, from: game.first - game.start}, ({name, ranks, bits}) => {
+    models.set(name, {ranks, bits});
+    if (models.size < names.length || own !== game.ranks) return;  // another passage may have begun
+    game.models = models;
     showScores();
   });
 }

@@ -23,7 +23,8 @@ function askUnits() {
   if (!app.ids.length) return void (find("units-said").textContent = "Type a text first.");
   find("units-said").textContent = "Measuring…";
   const groups = app.groups, property = find("property").value;
-  ask("units", {ids: app.ids, name: find("network").value, property}, found => showUnits(groups, property, found));
+  const listen = found => { if (groups === app.groups) showUnits(groups, property, found); };  // not of an earlier text
+  ask("units", {ids: app.ids, name: find("network").value, property}, listen);
 }
 
 function showUnits(groups, property, {listed, chance}) {

@@ -30,11 +30,11 @@ function makeCard(name, place) {
 
 // Says what each model needed for one character.
 function point(place) {
+  if (document.querySelector(".card.old")) return;
   const found = app.cards.map(card => card.text.querySelector(`[data-place="${place}"]`));
-  if (found.includes(null)) return;
   for (const here of document.querySelectorAll(".cards .here")) here.classList.remove("here");
   for (const each of found) each.classList.add("here");
-  find("bits").textContent = `“${visible(found[0].textContent)}”: ${found.map((each, i) => `${labelOf(chosen()[i])} ${each.title}`).join(" · ")}`;
+  find("bits").value = `“${visible(found[0].textContent)}”: ${found.map((each, i) => `${labelOf(chosen()[i])} ${each.title}`).join(" · ")}`;
 }
 
 // Replaces the text; `undo` goes back.
@@ -67,6 +67,7 @@ function setText() {
 function read() {
   for (const {element} of app.cards) element.classList.add("old");
   find("next").textContent = "";
+  find("bits").value = find("bits").defaultValue;
   clearTimeout(app.timer);
   ask("read", {ids: app.ids, names: [...new Set(chosen())]}, found => {
     for (const card of app.cards) if (card.select.value === found.name) showCard(card, found);
@@ -101,6 +102,6 @@ function speak() {
   if (document.querySelector(".card.old")) return;
   find("next").textContent = app.cards.map(card =>
     `${labelOf(card.select.value)}: ${card.score.textContent || "no text"}, next ${card.bars[0].textContent}`).join("; ");
-  const state = new URLSearchParams([["text", find("text").value.slice(0, MAX_TEXT)], ...chosen().map(name => ["model", name])]);
+  const state = new URLSearchParams([["text", Array.from(find("text").value).slice(0, MAX_TEXT).join("")], ...chosen().map(name => ["model", name])]);
   history.replaceState(null, "", `#${state}`);
 }

@@ -28,8 +28,7 @@ function shareExplained(activity, classes) {
 // the property is shifted along the text, the largest of several shifts.
 function rankUnits(activity, values, numMoves = 5) {
   const size = values.length, half = size >> 1, numUnits = activity[0].length;
-  const column = unit => Float64Array.from(activity, row => row[unit]);
-  const columns = Array.from({length: numUnits}, (_, unit) => column(unit));
+  const columns = Array.from({length: numUnits}, (_, unit) => Float64Array.from(activity, row => row[unit]));
   const share = (unit, from, to, moved = 0) => shareExplained(
     columns[unit].subarray(from, to), Array.from({length: to - from}, (_, i) => values[from + (i + moved) % (to - from)]));
   const units = columns.map((_, unit) => ({unit, chosenOn: share(unit, 0, half)}));
