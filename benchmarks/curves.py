@@ -69,13 +69,11 @@ class Source(NamedTuple):
     title: str
     file: str
     presets: tuple[str, ...]
-    lstm: str
-    """The name of the run that is an LSTM."""
 
 
 CORPORA = {
-    "time_machine": Source("The Time Machine", "timemachine.txt", (), "lstm"),
-    "tiny_shakespeare": Source("Tiny Shakespeare", "tinyshakespeare.txt", ("tiny_shakespeare",), "shakespeare"),
+    "time_machine": Source("The Time Machine", "timemachine.txt", ()),
+    "tiny_shakespeare": Source("Tiny Shakespeare", "tinyshakespeare.txt", ("tiny_shakespeare",)),
 }
 SCORED = ("val", "test")
 SMALLEST = 10_000
@@ -126,7 +124,7 @@ def prepare(source: Source, folder: Path) -> Corpus:
     if not path.exists():
         sys.exit(f"SEQLM_DATA_DIR must name a folder with {source.file}")
     params = with_presets(read_params(ROOT / "params.yaml"), *source.presets, "transformer")
-    lstm, transformer = params["runs"][source.lstm], params["runs"]["transformer"]
+    lstm, transformer = params["runs"]["lstm"], params["runs"]["transformer"]
     runs = {"scratch": {}, "lstm": lstm, "gru": lstm | {"model": "gru"}, "transformer": transformer}
     settings, layout = params["preprocess"], Layout(folder)
     shares = SplitFractions(**settings["split"]).shares

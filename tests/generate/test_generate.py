@@ -10,8 +10,9 @@ import pytest
 from seqlm.core.errors import ParamsError
 from seqlm.core.layout import Layout
 from seqlm.core.settings import check
-from seqlm.generate.samples import chosen_prefixes, longest_common_substring, repeated_share
+from seqlm.generate.samples import chosen_prefixes, generate_samples, longest_common_substring, repeated_share
 from seqlm.generate.settings import GenerateParams
+from seqlm.models.index import Models
 from seqlm.vocab.kinds import KINDS
 from small_runs import ngram_models, write_models
 from small_training import prepare_stage
@@ -40,6 +41,12 @@ def test_the_stage_writes_samples_of_each_model_and_logs_them(layout: Layout, ru
     assert all(re.fullmatch(r"[a-z0-9-]+: 6 samples, \d+\.\d s", line) for line in lines)
     stored = json.loads(layout.reports("generate", "samples.json").read_text())
     assert list(dict.fromkeys(sample["model"] for sample in stored)) == models
+
+
+def test_another_seed_draws_another_text(layout: Layout) -> None:
+    models = [Models(layout, num_threads=1)["small"]]
+    first, again, other = (next(generate_samples(models, ["the sea"], [1.0], 20, seed)) for seed in (1, 1, 2))
+    assert first == again != other
 
 
 def test_by_hand_texts_are_printed_and_nothing_is_written(layout: Layout, run_stage: RunStage) -> None:

@@ -279,6 +279,7 @@ def test_perplexities_after_training_with_a_truncation(cut: Truncation, small: A
     perplexities = [study._perplexity_after(SMALL_TASK, (cut, seed)) for seed in (0, 1)]
     found = columns_of(tables["trained"], strategy=cut.strategy, length=cut.length)
     assert found == {"seed": [0, 1], "val_perplexity": perplexities}
+    assert study._perplexity_after(replace(SMALL_TASK, val_ids=IDS[50:100]), (cut, 0)) != perplexities[0]
 
 
 def test_the_study_has_a_row_for_everything_and_repeats(small: Any) -> None:

@@ -52,6 +52,14 @@ def rewrite_settings(folder: Path, **changes: object) -> None:
     write_checksummed(folder / "model.json", description)
 
 
+@pytest.mark.parametrize("engine", ["framework", "auto"])
+def test_an_output_matrix_that_is_the_embedding_is_drawn_smaller(engine: str) -> None:
+    settings = network_settings("gru", embedding="learned", tie_weights=True, num_hiddens=64, engine=engine)
+    weights = build_network(settings, 500, 0).weight_copies()
+    # 500 x 64 numbers from N(0, 1 / 64).
+    assert float(weights["embedding.weight"].std()) == pytest.approx(1 / 8, rel=0.02)
+
+
 def test_weights_come_back_and_changed_files_are_refused(tmp_path: Path) -> None:
     made = stored(tmp_path, network_settings("gru", embedding="learned", tie_weights=True, engine="framework"))
     loaded = open_on_cpu(tmp_path, "x").weights

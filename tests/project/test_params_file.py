@@ -13,14 +13,18 @@ from seqlm.core.settings import read_params
 from workspace import Workspace, stages_run
 
 
-@pytest.mark.parametrize("name", preset.PRESETS)
-def test_the_settings_of_a_preset_are_accepted(name: str, tmp_path: Path) -> None:
-    params = tmp_path / "params.yaml"
-    params.write_bytes(PARAMS_FILE.read_bytes())
-    apply_overrides(params, preset.settings([name], YAML(typ="safe", pure=True).load(params)))
-    checked_runs(read_params(params), source=str(params))
-    # What is gone is not removed again.
-    assert "~runs.none" not in preset.settings([name], {"runs": {}})
+@pytest.mark.parametrize("first", preset.PRESETS)
+@pytest.mark.parametrize("second", preset.PRESETS)
+def test_the_settings_of_presets_are_accepted_one_after_another_and_together(
+    first: str, second: str, tmp_path: Path
+) -> None:
+    # What is gone is not removed again, and what is there may be added again.
+    for experiments in ([[first], [second]], [[first, second]]):
+        params = tmp_path / "params.yaml"
+        params.write_bytes(PARAMS_FILE.read_bytes())
+        for names in experiments:
+            apply_overrides(params, preset.settings(names, YAML(typ="safe", pure=True).load(params)))
+        checked_runs(read_params(params), source=str(params))
 
 
 @pytest.mark.parametrize(

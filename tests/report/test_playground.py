@@ -268,7 +268,9 @@ def test_lines_accents_and_beginnings_are_read_as_in_python(
         scored = Models(layout, num_threads=1)[name].score_text(text)
         assert browser.run("app.ids") == scored.encoded.input_ids[scored.encoded.is_scored].tolist()
         known = scored.nll[browser.run("app.ids.map(id => id > 0)")] / np.log(2)
-        assert browser.run(f"parseFloat(app.cards[{place}].score.textContent)") == pytest.approx(known.mean(), abs=0.006)
+        assert browser.run(f"parseFloat(app.cards[{place}].score.textContent)") == pytest.approx(
+            known.mean(), abs=0.006
+        )
 
 
 @needs_browser

@@ -29,6 +29,7 @@ def test_every_model_learns_a_text_that_repeats(model: str, sampling: str) -> No
     ("settings", "changes"),
     [
         ({"model": "lstm", "dropout": 0.2}, {"seed": 1}),
+        ({"optimizer": "adamw", "lr": 0.01}, {"weight_decay": 0.1}),
         ({"sampling": "sequential"}, {"sampling": "random"}),
         ({"truncation": "regular"}, {"truncation": "randomized"}),
     ],

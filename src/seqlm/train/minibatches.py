@@ -81,7 +81,9 @@ class Plan:
     num_rows: int
     """Rows of the complete history."""
     num_minibatches: int | None = None
-    """Minibatches of a training run that ``token_budget`` ends before its last epoch; None: all epochs are trained."""
+    """Minibatches of a training run that ``token_budget`` ends; None: all epochs are trained.
+
+    Epochs that drop tokens at the start have fewer, so a budget just below the whole may reach into one epoch more."""
 
     @classmethod
     def of(cls, config: RunConfig, num_tokens: int) -> "Plan":
