@@ -24,7 +24,9 @@ def test_the_settings_of_presets_are_accepted_one_after_another_and_together(
         params.write_bytes(PARAMS_FILE.read_bytes())
         for names in experiments:
             apply_overrides(params, preset.settings(names, YAML(typ="safe", pure=True).load(params)))
-        checked_runs(read_params(params), source=str(params))
+        runs = checked_runs(read_params(params), source=str(params))
+        if second == "quick":
+            assert runs["lstm"].token_budget == 1_000_000
 
 
 @pytest.mark.parametrize(

@@ -325,8 +325,10 @@ def test_a_bar_adds_its_character_and_undo_takes_it_back(page: Browser) -> None:
     assert page.run("[find('text').value, find('undo').disabled]") == ["The sea! It", True]
     # What was typed since is not undone.
     page.run("app.cards[1].bars[0].click()")
-    type_text(page, "The sea! It is")
+    type_text(page, "The sea! It is\n")
     assert page.run("find('undo').disabled")
+    page.run("app.cards[1].bars[0].click()")
+    assert page.run("find('text').value")[:-1] == "The sea! It is "  # lines of this corpus are joined by a space
 
 
 @needs_browser
@@ -340,8 +342,11 @@ def test_the_address_holds_the_text_and_the_models(browser: Browser, project: La
     open_page(browser, project.playground, address)
     assert browser.run("[find('text').value, chosen()[0]]") == ["the sea & more", "elman"]
     browser.run("document.querySelector('.skip').click()")
-    browser.wait("location.hash === '#main'")
-    assert browser.run("[find('text').value, chosen()[0]]") == ["the sea & more", "elman"]
+    assert browser.run("[location.hash, document.activeElement.id]") == [address, "main"]
+    # Another address has nothing to undo.
+    browser.run("app.cards[0].bars[0].click(); location.hash = '#text=other'")
+    browser.wait("find('text').value === 'other'")
+    assert browser.run("find('undo').disabled")
     # A character of two code units is not cut in halves.
     browser.run("find('text').value = 'a'.repeat(1999) + '👩👩'; setText()")
     settled(browser)
@@ -409,6 +414,8 @@ def test_the_map_of_units_follows_the_text(page: Browser) -> None:
     settled(page)
     time.sleep(0.3)
     assert page.run("find('units-said').textContent + find('coloured').textContent") == "Type a text first.the sea came"
+    page.run("find('map').rows[2].querySelector('button').click()")
+    assert page.run("find('units-said').textContent") == "Type a text first."
     type_text(page, "the sea came")
     page.run("find('property').selectedIndex = 1; find('property').dispatchEvent(new Event('change'))")
     page.wait("find('units-said').textContent.includes('chance')")
@@ -450,10 +457,11 @@ def test_the_game_is_played_with_the_keyboard_and_scores_the_models_on_the_same_
     # What is to be guessed is hidden: only what comes before it is shown.
     assert page.run("find('context').textContent") == text + "?"
     # The rows are those of the chosen models, and a late answer is not one about the next passage.
-    choose(page, "elman")
-    page.run("reveal()")
-    page.wait("app.game.models.has('elman')")
+    page.run("app.cards[0].select.value = 'elman'; read()")
+    assert page.run("find('scores').className") == "old"
+    page.wait("find('scores').className === ''")
     assert page.run("[...app.game.models.keys()].sort()") == sorted(page.run("chosen()"))
+    assert page.run("app.game.models.get('elman').bits.length") == 11
     page.run("reveal(); startGame()")
     time.sleep(0.3)
     assert page.run("app.game.models.size") == 0
@@ -507,6 +515,11 @@ def test_what_the_page_leaves_out_is_named(project: Layout, monkeypatch: pytest.
     }
     assert left_out() == other
     assert build_playground(project) == build_playground(project)  # weights come from their file in a random order
+    unknown = "Characters that the models do not know are left out."
+    assert unknown not in project.playground.read_text()
+    with monkeypatch.context() as patch:
+        patch.setattr(playground, "load_split", lambda *_: np.array([1, 0, 2]))
+        assert unknown in build_playground(project)
     monkeypatch.setattr(playground, "MAX_PAGE", 50)
     assert left_out()["n-gram models of order 2 or more"] == "too large"
     assert left_out()["long"] == "too large (0.0 MB)"

@@ -78,7 +78,7 @@ def build_playground(layout: Layout) -> str:
     return render(
         "playground/page.html", [*_STYLES, *map(_script, _SCRIPTS)], worker=True,
         corpus=read_json(layout.corpus_record), computing=list(map(_script, _COMPUTING)),
-        data=data, blocks=blocks, left_out=left_out,
+        has_unknown=not test.all(), data=data, blocks=blocks, left_out=left_out,
     )  # fmt: skip
 
 

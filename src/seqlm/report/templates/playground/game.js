@@ -15,6 +15,7 @@ function prepareGame() {
   });
   find("reveal").addEventListener("click", reveal);
   find("restart").addEventListener("click", startGame);
+  app.follow.push(askScores);
   find("game").addEventListener("toggle", () => { if (!app.game.ranks) startGame(); });
 }
 
@@ -25,6 +26,7 @@ function startGame() {
   const start = space >= 0 && space < text.length - 3 * CONTEXT ? space + 1 : place;
   const first = Math.min(start + CONTEXT, text.length - 1);
   Object.assign(game, {start, first, place: first, ranks: [], models: new Map(), tried: new Set()});
+  find("scores").classList.remove("old");
   showGame("");
 }
 
@@ -52,12 +54,20 @@ function settle() {
   game.place += 1;
   game.tried = new Set();
   showGame(`“${char}” after ${rank} ${rank === 1 ? "guess" : "guesses"}.`);
+  askScores();
+}
+
+// Has the chosen models guess the same characters. Until then, the rows are grey.
+function askScores() {
+  const {game} = app, own = game.ranks, names = [...new Set(chosen())], models = new Map();
+  if (!own?.length) return;
+  find("scores").classList.add("old");
   const ids = game.text.slice(game.start, game.place);
-  const names = [...new Set(chosen())], models = new Map(), own = game.ranks;
   ask("score", {ids, names, from: game.first - game.start}, ({name, ranks, bits}) => {
     models.set(name, {ranks, bits});
     if (models.size < names.length || own !== game.ranks) return;  // another passage may have begun
     game.models = models;
+    find("scores").classList.remove("old");
     showScores();
   });
 }

@@ -10,6 +10,7 @@ function fromAddress() {
   const state = new URLSearchParams(location.hash.slice(1)), wanted = state.getAll("model");
   app.cards.forEach((card, place) => { card.select.value = names.includes(wanted[place]) ? wanted[place] : data.chosen[place]; });
   find("text").value = state.get("text") ?? example();
+  app.before = [];
   setText();
 }
 
@@ -23,6 +24,7 @@ find("text").addEventListener("input", () => { app.before = []; setText(); });
 find("undo").addEventListener("click", undo);
 find("example").addEventListener("click", () => change(example()));
 find("restart-all").addEventListener("click", () => { history.replaceState(null, "", location.pathname); location.reload(); });
-addEventListener("hashchange", () => { if (location.hash !== "#main") fromAddress(); });
+addEventListener("hashchange", fromAddress);
+document.querySelector(".skip").addEventListener("click", event => { event.preventDefault(); find("main").focus(); });  // the address stays
 for (const element of document.querySelectorAll(".needs-script")) element.hidden = false;
 fromAddress();
