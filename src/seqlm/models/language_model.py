@@ -157,7 +157,7 @@ class LanguageModel(ABC):
         """What is read before a text without a context. A subword includes the space before it, so it is read twice."""
         if not self.vocab.token_kind.is_character:
             return "  " if self.vocab.token_kind.is_lossless else ""
-        return next((blank for blank in BLANKS if blank in self.vocab), "")
+        return self.vocab.blank
 
     @cached_property
     def _first_nll(self) -> Nll:

@@ -23,7 +23,6 @@ from seqlm.report.findings import read_main_table, three
 from seqlm.report.rendering import render
 from seqlm.train.settings import run_names
 from seqlm.vocab.corpus import load_split
-from seqlm.vocab.separators import BLANKS
 from seqlm.vocab.vocabulary import Vocab
 
 MAX_PAGE = 4_500_000
@@ -60,12 +59,11 @@ def build_playground(layout: Layout) -> str:
     ngrams = _ngrams(layout, vocab, blocks, left_out)
     used = _CODE + len(json.dumps([history, vocab.tokens])) + sum(map(len, blocks.values()))
     networks = _networks(layout, vocab, table, MAX_PAGE - used, blocks, left_out)
-    beginning = [blank for blank in BLANKS if blank in vocab.tokens][:1]
     names = [one["name"] for one in (*ngrams["models"], *networks)]
     data = {
         "normalise": vocab.normalise,
         "joined": vocab.line_separator,
-        "begin": vocab.encode(beginning).tolist(),
+        "begin": vocab.encode(list(vocab.blank)).tolist(),
         "tokens": vocab.tokens,
         "ngrams": ngrams,
         "networks": networks,

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from seqlm.core.errors import DataError, ParamsError
 from seqlm.core.files import VocabKey, read_checksummed, read_text, write_checksummed, write_text
 from seqlm.vocab.kinds import Kind, SubwordTokenizer, TokenKind, token_kind
-from seqlm.vocab.separators import Separators
+from seqlm.vocab.separators import BLANKS, Separators
 
 UNKNOWN = "<unk>"
 FORMAT = 6
@@ -67,6 +67,11 @@ class Vocab:
 
     def __contains__(self, token: str) -> bool:
         return token in self._indices
+
+    @property
+    def blank(self) -> str:
+        """The character that a text without a context is read after: a space, else a line end, else none."""
+        return next((blank for blank in BLANKS if blank in self), "")
 
     @cached_property
     def _indices(self) -> dict[str, int]:

@@ -59,7 +59,7 @@ function settle() {
 
 // Has the chosen models guess the same characters. Until then, the rows are grey.
 function askScores() {
-  const {game} = app, own = game.ranks, names = [...new Set(chosen())], models = new Map();
+  const {game} = app, own = game.ranks, names = distinct(), models = new Map();
   if (!own?.length) return;
   find("scores").classList.add("old");
   const ids = game.text.slice(game.start, game.place);

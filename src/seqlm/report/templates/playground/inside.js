@@ -42,7 +42,12 @@ function showUnits(groups, property, {listed, chance}) {
   find("coloured").replaceChildren(...passage(groups, (start, length) => shaded(one.values[start + length - 1])));
   let end = 0;
   const ends = groups.map(group => (end += group.length) - 1).slice(-SHOWN_CHARS), shown = groups.slice(-SHOWN_CHARS);
-  const choose = unit => { if (find("units").classList.contains("old")) return; app.unit = unit; showUnits(groups, property, {listed, chance}); find("map").querySelector(".chosen button").focus(); };
+  const choose = unit => {
+    if (find("units").classList.contains("old")) return;  // the map belongs to an earlier text
+    app.unit = unit;
+    showUnits(groups, property, {listed, chance});
+    find("map").querySelector(".chosen button").focus();
+  };
   const heads = ["unit", ...tracking.length ? ["explained"] : [], ...shown.map(group => group.map(char => char === " " ? "␣" : char).join(""))];
   find("map").replaceChildren(
     make("thead", {}, make("tr", {}, ...heads.map(textContent => make("th", {scope: "col", textContent})))),

@@ -7,6 +7,7 @@ const app = {cards: [], text: "", groups: [], ids: [], before: [], follow: []};
 
 const shadeOf = bits => `s${Math.min(Math.floor(bits / BITS_PER_SHADE), DARKEST)}`;
 const chosen = () => app.cards.map(card => card.select.value);
+const distinct = () => [...new Set(chosen())];
 
 // One card for each model; its elements stay, so that the focus survives when their content changes.
 function makeCard(name, place) {
@@ -69,7 +70,7 @@ function read() {
   find("next").textContent = "";
   find("bits").value = find("bits").defaultValue;
   clearTimeout(app.timer);
-  ask("read", {ids: app.ids, names: [...new Set(chosen())]}, found => {
+  ask("read", {ids: app.ids, names: distinct()}, found => {
     for (const card of app.cards) if (card.select.value === found.name) showCard(card, found);
   });
   for (const follow of app.follow) follow();

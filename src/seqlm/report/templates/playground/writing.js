@@ -10,7 +10,7 @@ function prepareWriting() {
 }
 
 function write() {
-  const wanted = [...new Set(chosen())], start = app.text.slice(-40);
+  const wanted = distinct(), start = app.text.slice(-40);
   const views = new Map(wanted.map(name => [name, make("p", {className: "passage", dir: "auto", textContent: "…"})]));
   find("written").replaceChildren(...wanted.flatMap(name => [make("h3", {textContent: labelOf(name)}), views.get(name)]));
   find("written").classList.remove("old");
