@@ -84,7 +84,7 @@ verify: install ## run the pipeline from scratch, without the run cache, and com
 	python tools/verify.py
 
 ONLY ?= *
-mutants: install ## see which small changes of the code no test notices (hours): make mutants ONLY='seqlm.sine.*'
+mutants: install ## see which small changes of the code no test notices (hours): make mutants ONLY='seqlm.pipeline.sine.*'
 	$(VENV)/bin/python -m pip install --quiet --constraint $(VENV)/pins.txt --editable '.[pipeline,mutants]'
 	-OMP_NUM_THREADS=1 mutmut run '$(ONLY)'
 	@mutmut results

@@ -1,4 +1,4 @@
-"""The ranges in src/seqlm/report/book.yaml, from what many seeds of the right programs gave.
+"""The ranges in src/seqlm/pipeline/report/book.yaml, from what many seeds of the right programs gave.
 
     python benchmarks/bounds.py
 

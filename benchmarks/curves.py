@@ -36,11 +36,9 @@ import torch
 from origin import machine
 from ruamel.yaml import YAML
 
-from seqlm.configure.settings import resolve_runs
 from seqlm.core.files import read_csv, read_text, write_csv, write_json, write_text
 from seqlm.core.layout import Layout
 from seqlm.core.settings import read_params
-from seqlm.evaluate.mixtures import best_mixture
 from seqlm.models.info import describe_run
 from seqlm.models.language_model import LanguageModel
 from seqlm.models.networks import StaticNetwork
@@ -50,13 +48,16 @@ from seqlm.models.word_to_char import words_as_characters
 from seqlm.ngrams.counts.counting import count_ngrams
 from seqlm.ngrams.models.kneser_ney import KneserNey
 from seqlm.ngrams.models.registry import save_models
-from seqlm.preprocess.cleaning import clean_and_split
-from seqlm.preprocess.settings import SplitFractions
-from seqlm.score.heldout import Heldout
-from seqlm.score.scores import HELD_OUT, Scores, make_scores, val_bits
+from seqlm.pipeline.configure.settings import resolve_runs
+from seqlm.pipeline.evaluate.mixtures import best_mixture
+from seqlm.pipeline.preprocess.settings import SplitFractions
+from seqlm.pipeline.preprocess.splitting import clean_and_split
+from seqlm.pipeline.score.heldout import Heldout
+from seqlm.pipeline.score.scores import HELD_OUT, Scores, make_scores, val_bits
+from seqlm.pipeline.vocab.advice import find_line_separator
 from seqlm.train.settings import RunConfig
 from seqlm.train.trainer import Trainer
-from seqlm.vocab.corpus import SPLITS, build_corpus, find_line_separator, load_split
+from seqlm.vocab.corpus import SPLITS, build_corpus, load_split
 from seqlm.vocab.vocabulary import Vocab
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -210,7 +211,11 @@ class Stopwatch:
     _last: tuple[float, int, int] = (0.0, -1, -1)
 
     def __call__(self, trainer: Trainer) -> None:
-        now, minibatches, evaluations = time.process_time(), trainer.progress.minibatches, len(trainer.progress.history)
+        now, minibatches, evaluations = (
+            time.process_time(),
+            trainer.progress.minibatches,
+            len(trainer.progress.history),
+        )
         if self._last[1:] == (minibatches - 1, evaluations):
             self.seconds.append(now - self._last[0])
         self._last = now, minibatches, evaluations
@@ -220,7 +225,7 @@ def train(corpus: Corpus, name: str, num_chars: int) -> tuple[Trainer, Stopwatch
     """Train a network; it gets the weights that are best on val."""
     torch.set_num_threads(1)
     config = corpus.config(name, num_chars)
-    trainer, watch = Trainer(config, len(corpus.vocab), corpus.train, corpus.val, torch.device("cpu")), Stopwatch()
+    trainer, watch = (Trainer(config, len(corpus.vocab), corpus.train, corpus.val, torch.device("cpu")), Stopwatch())
     trainer.train(watch)
     trainer.network.load_weights(trainer.chosen_weights()[1])
     return trainer, watch

@@ -19,9 +19,9 @@ from origin import origin
 from torch.nn import functional as F
 
 from seqlm.core.devices import resolve_device
-from seqlm.gradients.study import network_settings
 from seqlm.networks.building import build_network
 from seqlm.networks.network import Network, continue_prefixes
+from seqlm.pipeline.gradients.study import network_settings
 
 VOCAB_SIZE, NUM_HIDDENS, NUM_PREFIXES = 28, 512, 256
 PREFIX = [3, 9, 13, 5, 1, 3, 12, 4, 11, 2, 5, 8, 8, 5, 12]

@@ -27,13 +27,13 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from seqlm.evaluate.uncertainty import Scale, scales_of_folds
 from seqlm.models.scored_text import NUM_BLOCKS
 from seqlm.ngrams.counts.counting import count_ngrams
 from seqlm.ngrams.models.base import token_nll
 from seqlm.ngrams.models.kneser_ney import KneserNey
-from seqlm.score.ngrams import ORDERS as REFERENCES
-from seqlm.score.ngrams import Folds
+from seqlm.pipeline.evaluate.uncertainty import Scale, scales_of_folds
+from seqlm.pipeline.score.ngrams import ORDERS as REFERENCES
+from seqlm.pipeline.score.ngrams import Folds
 
 RESULTS = Path(__file__).resolve().parent / "results" / "intervals.txt"
 NUM_TRAIN, NUM_TESTS = 8, 10
@@ -54,7 +54,7 @@ def texts() -> Iterator[tuple[str, str]]:
         lines = (Path(os.environ["SEQLM_DATA_DIR"]) / file).read_text(encoding="utf-8").splitlines()
         yield name, "".join(map(clean_line, lines))
     verses = subprocess.run(["bible", "gen1:1-rev22:21"], capture_output=True, text=True, check=True).stdout
-    yield "King James Bible", " ".join(clean_line(verse.partition(" ")[2]) for verse in verses.splitlines())
+    yield ("King James Bible", " ".join(clean_line(verse.partition(" ")[2]) for verse in verses.splitlines()))
 
 
 def pieces(text: str) -> tuple[list[Ids], int]:
@@ -79,7 +79,7 @@ def counts_of(models: dict[str, Bits], scales: list[Scale]) -> Iterator[tuple[in
         difference = np.array([each.difference for each in found])
         significant = np.array([each.verdict != "not significant" for each in found])
         misses = np.abs(difference - truth) > [each.margin for each in found]
-        yield len(differences), significant.sum(), (significant & (difference * truth < 0)).any(), misses.any()
+        yield (len(differences), significant.sum(), (significant & (difference * truth < 0)).any(), misses.any())
 
 
 def contained(models: dict[str, Bits], scales: list[Scale]) -> float:
@@ -100,7 +100,7 @@ def rows_of(text: str) -> Iterator[tuple[str, list[float], float]]:
     found, vocab_size = pieces(text)
     for piece in found:
         parts = np.array_split(piece, NUM_TRAIN + NUM_TESTS)
-        folds, tests, train = parts[:NUM_TRAIN], parts[NUM_TRAIN:], np.concatenate(parts[:NUM_TRAIN])
+        folds, tests, train = (parts[:NUM_TRAIN], parts[NUM_TRAIN:], np.concatenate(parts[:NUM_TRAIN]))
         rests = [np.concatenate(folds[:fold] + folds[fold + 1 :]) for fold in range(NUM_TRAIN)]
         sizes = [(size, order) for size in (10_000, len(train) // 2) for order in (3, 5)]
         models = {"different": {f"{n}": bits(train, n, tests, vocab_size) for n in range(1, MAX_ORDER + 1)}}

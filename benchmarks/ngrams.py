@@ -173,7 +173,7 @@ def compare_raw(megabytes: int, rounds: int, lmplz: Path, work: Path) -> None:
     folder = work / "raw"
     shutil.rmtree(folder, ignore_errors=True)
     (folder / "data" / "raw").mkdir(parents=True)
-    raw, train, arpa = folder / "data" / "raw" / "corpus.txt", folder / "train.txt", folder / "model.arpa"
+    raw, train, arpa = (folder / "data" / "raw" / "corpus.txt", folder / "train.txt", folder / "model.arpa")
     write_natural_text(raw, megabytes * 10**6)
     shutil.copy(ROOT / "params.yaml", folder)
     write_json(Layout(folder).corpus_record, {"line_separator": "", "file": "natural.txt"})
@@ -199,7 +199,7 @@ def compare_raw(megabytes: int, rounds: int, lmplz: Path, work: Path) -> None:
         parts = [measured(command) for command in our_commands]
         # Those of characters are only measured.
         ours.append((sum(seconds for seconds, _ in parts[:-2]), max(peak for _, peak in parts[:-2]), parts))
-    (their_time, their_peak), (fit_time, fit_peak), (our_time, our_peak, parts) = min(theirs), min(fits), min(ours)
+    (their_time, their_peak), (fit_time, fit_peak), (our_time, our_peak, parts) = (min(theirs), min(fits), min(ours))
     named = zip(stages, parts, strict=True)
     each = ", ".join(f"{name} {seconds:.1f} s and {peak:.2f} GiB" for name, (seconds, peak) in named)
     print(f"\n{megabytes} MB of raw natural text to a word model of order 3; best of {rounds}, in turn")

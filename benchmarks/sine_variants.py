@@ -5,8 +5,8 @@
 Writes two tables to benchmarks/results:
 
 - sine_variants.csv: what the program reports, over seeds, when it is right and when it is wrong in one way. The bounds
-  in src/seqlm/report/book.yaml come from the rows "correct" (benchmarks/bounds.py), and tests/report/test_parity.py
-  shows that every wrong version is noticed.
+  in src/seqlm/pipeline/report/book.yaml come from the rows "correct" (benchmarks/bounds.py), and
+  tests/pipeline/report/test_parity.py shows that every wrong version is noticed.
 - sine_models.csv: the error one step ahead of other features and other networks (exercises 8.1-1 C and D).
 """
 
@@ -25,9 +25,9 @@ from torch import nn
 
 from seqlm.core.elementary import Floats
 from seqlm.core.settings import load
-from seqlm.sine import study
-from seqlm.sine.settings import SineParams
-from seqlm.sine.study import SineMLP, SineRNN, noisy_sine, predictor, study_sine, train_model
+from seqlm.pipeline.sine import study
+from seqlm.pipeline.sine.settings import SineParams
+from seqlm.pipeline.sine.study import SineMLP, SineRNN, noisy_sine, predictor, study_sine, train_model
 
 ROOT = Path(__file__).resolve().parent.parent
 RESULTS = ROOT / "benchmarks" / "results"
@@ -76,7 +76,7 @@ def error_on_every_row(predictions: Floats, series: Floats, tau: int, _: int) ->
 
 
 WRONG: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
-    # name: settings, functions of seqlm.sine.study
+    # name: settings, functions of seqlm.pipeline.sine.study
     "labels shifted by 1": ({}, {"windows": shifted(1)}),
     "labels shifted by 4": ({}, {"windows": shifted(4)}),
     "labels shifted by 8": ({}, {"windows": shifted(8)}),

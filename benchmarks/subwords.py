@@ -23,8 +23,8 @@ from seqlm.models.scored_text import measure
 from seqlm.ngrams.counts.counting import count_ngrams
 from seqlm.ngrams.models.base import token_nll
 from seqlm.ngrams.models.kneser_ney import KneserNey
-from seqlm.preprocess.cleaning import clean_and_split
-from seqlm.score.heldout import Heldout
+from seqlm.pipeline.preprocess.splitting import clean_and_split
+from seqlm.pipeline.score.heldout import Heldout
 from seqlm.vocab.corpus import SPLITS, build_corpus, load_split
 from seqlm.vocab.kinds import SubwordParams, token_kind
 from seqlm.vocab.vocabulary import Vocab

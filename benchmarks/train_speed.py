@@ -27,12 +27,12 @@ from torch.nn import functional as F
 
 from seqlm.core.devices import resolve_device
 from seqlm.core.optimizer import Optimizer
-from seqlm.gradients.study import network_settings
 from seqlm.networks.building import build_network
 from seqlm.networks.compiled.tiles import add_product, empty_panels
 from seqlm.networks.framework import FrameworkRNN
 from seqlm.networks.network import Ids, Network
 from seqlm.networks.settings import NetworkSettings
+from seqlm.pipeline.gradients.study import network_settings
 from seqlm.train.minibatches import random_minibatches, sequential_minibatches
 
 VOCAB_SIZE, BATCH_SIZE, NUM_STEPS, CLIP, LR = 28, 32, 35, 1.0, 1.0

@@ -7,8 +7,8 @@ benchmarks/results/trainings.csv. Training runs that the file already has are sk
 continues.
 ``SEQLM_DATA_DIR`` names a folder with timemachine.txt.
 
-- book: the bounds on training perplexities in src/seqlm/report/book.yaml come from these (benchmarks/bounds.py). The
-  rows of concise-sequential are from the engine ``framework``.
+- book: the bounds on training perplexities in src/seqlm/pipeline/report/book.yaml come from these
+  (benchmarks/bounds.py). The rows of concise-sequential are from the engine ``framework``.
 - wrong: a network that is given the character it must predict. It must fall below the lower bounds.
 - exercises: what docs/answers.md says about exercises 8.5-2 and 8.5-4 to 8.5-6, and docs/guide/8-6-rnn-concise.md
   about 256 hidden units.
@@ -26,7 +26,7 @@ from typing import Any
 
 from origin import ROOT
 
-from seqlm.preprocess.cleaning import clean_and_split
+from seqlm.pipeline.preprocess.splitting import clean_and_split
 from seqlm.vocab.corpus import SPLITS, build_corpus
 
 RESULTS = ROOT / "benchmarks" / "results" / "trainings.csv"
@@ -83,9 +83,9 @@ def train(folder: Path, settings: dict[str, Any], seed: int, epochs: int | None)
     """Train one network; return what its row says about it."""
     import torch
 
-    from seqlm.configure.settings import resolve_runs
     from seqlm.core.errors import DivergenceError
     from seqlm.core.settings import read_params
+    from seqlm.pipeline.configure.settings import resolve_runs
     from seqlm.train.trainer import Trainer
     from seqlm.vocab.corpus import load_split
     from seqlm.vocab.vocabulary import Vocab

@@ -31,11 +31,11 @@ import torch
 from curves import CORPORA, MAX_TOKENS, ROOT, Corpus, Stopwatch, prepare
 from origin import machine
 
-from seqlm.configure.settings import resolve_runs
 from seqlm.core.files import read_csv, write_csv
 from seqlm.core.layout import Layout
 from seqlm.models.scored_text import measure
 from seqlm.networks.network import stream_nll
+from seqlm.pipeline.configure.settings import resolve_runs
 from seqlm.train.settings import RunConfig
 from seqlm.train.trainer import Trainer
 

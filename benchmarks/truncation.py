@@ -18,9 +18,9 @@ from origin import origin
 from torch import Tensor
 
 from seqlm.core.devices import resolve_device
-from seqlm.gradients.study import network_settings
 from seqlm.networks.building import build_network
 from seqlm.networks.network import Ids, Network
+from seqlm.pipeline.gradients.study import network_settings
 
 VOCAB_SIZE, BATCH_SIZE, NUM_STEPS = 28, 32, 1024
 LENGTHS = (1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024)
@@ -28,7 +28,7 @@ LENGTHS = (1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024)
 
 def gradient_in_pieces(model: Network, window: Ids, length: int) -> list[Tensor]:
     """Return the summed gradients of all pieces; each piece's state is a constant for the next."""
-    state, totals = model.initial_state(len(window)), [torch.zeros_like(weight) for weight in model.parameters()]
+    state, totals = (model.initial_state(len(window)), [torch.zeros_like(weight) for weight in model.parameters()])
     for start in range(0, NUM_STEPS, length):
         piece = window[:, start : start + length + 1]
         _, state = model.compute_gradients(piece[:, :-1], piece[:, 1:], state)

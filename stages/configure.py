@@ -1,31 +1,37 @@
-"""Check every setting, and write what the other stages depend on: each run's settings, and each stage's code."""
+"""Check every setting, and write what the other stages depend on: each run's settings, and each
+stage's code."""
+
+import environment  # noqa: F401
 
 from pathlib import Path
 
 import click
 
-from harness import stage
 from seqlm.core.layout import Layout
+from seqlm.pipeline.harness import stage
 
 
 @stage()
 def main(layout: Layout) -> None:
-    """Check every setting, and write what the other stages depend on: each run's settings, and each stage's code.
+    """Check every setting, and write what the other stages depend on: each run's settings, and each
+    stage's code.
 
     A run has the settings of the section train, and device, seed and num_threads, unless its
     entry in runs overrides them. A stage is rerun if the code that it imports changes in more
     than comments and messages.
     """
-    from seqlm.configure.fingerprints import fingerprints
-    from seqlm.configure.settings import checked_runs
     from seqlm.core.files import remove_others, write_text
     from seqlm.core.settings import read_params
     from seqlm.networks.kinds import NETWORK_KINDS
+    from seqlm.pipeline.configure.fingerprints import fingerprints
+    from seqlm.pipeline.configure.settings import checked_runs
     from seqlm.train.settings import write_config
 
     params = read_params(layout.params)
     runs = checked_runs(params, source=str(layout.params))
-    entry_of_run = {name: NETWORK_KINDS[config.model].network.partition(":")[0] for name, config in runs.items()}
+    entry_of_run = {
+        name: NETWORK_KINDS[config.model].network.partition(":")[0] for name, config in runs.items()
+    }
     code = fingerprints(Path(__file__).parents[1], entry_of_run)
     remove_others([f"{name}.json" for name in runs], layout.configs)
     remove_others([f"{name}.txt" for name in runs], layout.code / "runs")

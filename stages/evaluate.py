@@ -1,21 +1,23 @@
 """Compare all models on train, val and test."""
 
+import environment  # noqa: F401
+
 import click
 
-from harness import stage
 from seqlm.core.layout import Layout
+from seqlm.pipeline.harness import stage
 
 
 @stage()
 def main(layout: Layout) -> None:
     """Compare all models on train, val and test."""
     from seqlm.core.files import write_json, write_metrics, write_table
-    from seqlm.evaluate import tables
-    from seqlm.evaluate.columns import main_table
-    from seqlm.evaluate.mixtures import collect_scores, save_mixtures
-    from seqlm.evaluate.ranking import rank_models
-    from seqlm.score.heldout import Heldout
-    from seqlm.score.ngrams import Folds
+    from seqlm.pipeline.evaluate import tables
+    from seqlm.pipeline.evaluate.columns import main_table
+    from seqlm.pipeline.evaluate.mixtures import collect_scores, save_mixtures
+    from seqlm.pipeline.evaluate.ranking import rank_models
+    from seqlm.pipeline.score.heldout import Heldout
+    from seqlm.pipeline.score.ngrams import Folds
     from seqlm.train.settings import run_names
     from seqlm.vocab.kinds import KINDS
 

@@ -1,19 +1,28 @@
 """Continue prefixes with the most important models."""
 
+import environment  # noqa: F401
+
 from typing import Any
 
 import click
 
-from harness import stage
 from seqlm.core.layout import Layout
 from seqlm.core.settings import Device, NumThreads, Seed, load
-from seqlm.generate.settings import GenerateParams
+from seqlm.pipeline.generate.settings import GenerateParams
+from seqlm.pipeline.harness import stage
 
 
 @stage()
 @click.option("--prefix", multiple=True, help="By hand: a prefix to continue; may be repeated.")
-@click.option("--model", multiple=True, help="By hand: a model; may be repeated. Default: the most important.")
-@click.option("--temperature", type=click.FloatRange(0, 100), multiple=True, help="By hand: replaces the setting.")
+@click.option(
+    "--model", multiple=True, help="By hand: a model; may be repeated. Default: the most important."
+)
+@click.option(
+    "--temperature",
+    type=click.FloatRange(0, 100),
+    multiple=True,
+    help="By hand: replaces the setting.",
+)
 @click.option("--num-preds", type=click.IntRange(1, 100_000), help="By hand: replaces the setting.")
 @click.option("--seed", type=click.IntRange(0, 2**32 - 1), help="By hand: replaces the setting.")
 def main(layout: Layout, **by_hand: Any) -> None:
@@ -21,16 +30,24 @@ def main(layout: Layout, **by_hand: Any) -> None:
 
     With any option except --root, the continuations are printed and nothing is stored.
     """
-    params, seed = load(layout.params, "generate", GenerateParams), load(layout.params, "seed", Seed)
-    device: Device = load(layout.params, "device", Device)
+    params, seed = (
+        load(layout.params, "generate", GenerateParams),
+        load(layout.params, "seed", Seed),
+    )
+    device: Device = load(layout.params, "device", Device)  # type: ignore[arg-type]
     num_threads = load(layout.params, "num_threads", NumThreads)
 
     from dataclasses import asdict
 
     from seqlm.core.files import write_json
     from seqlm.core.progress import clocked
-    from seqlm.generate.samples import chosen_prefixes, generate_samples, measured, models_that_generate
     from seqlm.models.index import Models
+    from seqlm.pipeline.generate.samples import (
+        chosen_prefixes,
+        generate_samples,
+        measured,
+        models_that_generate,
+    )
 
     is_by_hand = any(value not in (None, ()) for value in by_hand.values())
     models = Models(layout, device, num_threads)
@@ -45,12 +62,16 @@ def main(layout: Layout, **by_hand: Any) -> None:
     for of_model, seconds in clocked(generated):
         samples += of_model
         for found in of_model if is_by_hand else ():
-            click.echo(f"{found.model}, temperature {found.temperature:g}: {found.prefix}{found.text}")
+            click.echo(
+                f"{found.model}, temperature {found.temperature:g}: {found.prefix}{found.text}"
+            )
         if not is_by_hand:
             click.echo(f"{of_model[0].model}: {len(of_model)} samples, {seconds:.1f} s")
     if not is_by_hand:
         samples = measured(samples, models)
-        write_json(layout.reports("generate", "samples.json"), [asdict(sample) for sample in samples])
+        write_json(
+            layout.reports("generate", "samples.json"), [asdict(sample) for sample in samples]
+        )
 
 
 if __name__ == "__main__":

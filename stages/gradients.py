@@ -1,22 +1,27 @@
 """Measure how far gradients reach and what truncation does to them (section 8.7)."""
 
+import environment  # noqa: F401
+
 import click
 
-from harness import stage
 from seqlm.core.layout import Layout
 from seqlm.core.settings import Seed, load
-from seqlm.gradients.settings import GradientsParams
+from seqlm.pipeline.gradients.settings import GradientsParams
+from seqlm.pipeline.harness import stage
 
 
 @stage()
 def main(layout: Layout) -> None:
     """Measure how far gradients reach and what truncation does to them (section 8.7)."""
-    params, seed = load(layout.params, "gradients", GradientsParams), load(layout.params, "seed", Seed)
+    params, seed = (
+        load(layout.params, "gradients", GradientsParams),
+        load(layout.params, "seed", Seed),
+    )
 
     import torch
 
     from seqlm.core.files import write_table
-    from seqlm.gradients.study import study_gradients
+    from seqlm.pipeline.gradients.study import study_gradients
     from seqlm.vocab.corpus import load_split
     from seqlm.vocab.vocabulary import Vocab
 
@@ -29,7 +34,9 @@ def main(layout: Layout) -> None:
         write_table(layout.reports("gradients"), name, table)
     write_table(layout.reports("gradients"), "summary", summary)
     found = summary["spectral_radius"].items()
-    radii = "; ".join(f"{model} {radius['initial']:.3f}, {radius['trained']:.3f}" for model, radius in found)
+    radii = "; ".join(
+        f"{model} {radius['initial']:.3f}, {radius['trained']:.3f}" for model, radius in found
+    )
     click.echo(f"spectral radius of W_hh before and after training: {radii}")
 
 

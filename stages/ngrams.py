@@ -1,5 +1,7 @@
 """Count n-grams of one kind of token, describe the text by them, and prepare the n-gram models."""
 
+import environment  # noqa: F401
+
 import os
 from functools import partial
 from pathlib import Path
@@ -7,20 +9,26 @@ from tempfile import TemporaryDirectory
 
 import click
 
-from harness import NEW_FILE, stage
 from seqlm.core.errors import ParamsError
 from seqlm.core.layout import Layout
 from seqlm.core.settings import load
 from seqlm.ngrams.settings import NgramsParams
+from seqlm.pipeline.harness import NEW_FILE, stage
 from seqlm.vocab.kinds import KINDS
 
 
 @stage()
 @click.option("--kind", type=click.Choice(KINDS), required=True, help="Kind of token.")
 @click.option(
-    "--arpa", type=NEW_FILE, help="By hand: only write the Kneser-Ney model counted before, .arpa or .arpa.gz."
+    "--arpa",
+    type=NEW_FILE,
+    help="By hand: only write the Kneser-Ney model counted before, .arpa or .arpa.gz.",
 )
-@click.option("--order", type=click.IntRange(1, 100), help="With --arpa: of this order instead of the highest.")
+@click.option(
+    "--order",
+    type=click.IntRange(1, 100),
+    help="With --arpa: of this order instead of the highest.",
+)
 def main(layout: Layout, kind: str, arpa: Path | None, order: int | None) -> None:
     """Count n-grams of one kind of token, describe the text by them, and prepare the n-gram models.
 
@@ -35,34 +43,54 @@ def main(layout: Layout, kind: str, arpa: Path | None, order: int | None) -> Non
     from seqlm.core.files import write_table
     from seqlm.ngrams.counts.counting import choose_engine, count_ngrams
     from seqlm.ngrams.models.registry import fit_smoothings, save_models
-    from seqlm.ngrams.statistics import describe, join_splits
+    from seqlm.pipeline.ngrams.statistics import describe, join_splits
     from seqlm.vocab.corpus import load_corpus
 
     params = load(layout.params, "ngrams", NgramsParams)
     # The whole corpus is read, and refused if it is damaged, before anything is written.
     corpus = load_corpus(layout.corpus(kind), kind)
-    memory, spark = None if params.memory == "auto" else params.memory, os.environ.get("SPARK_MASTER") or None
+    memory, spark = (
+        None if params.memory == "auto" else params.memory,
+        os.environ.get("SPARK_MASTER") or None,
+    )
     models = layout.ngrams(kind)
     models.mkdir(parents=True, exist_ok=True)
     # For what an engine writes, which all workers of a cluster must see.
-    temporary_folder = partial(TemporaryDirectory, prefix="counting", dir=models, ignore_cleanup_errors=True)
+    temporary_folder = partial(
+        TemporaryDirectory, prefix="counting", dir=models, ignore_cleanup_errors=True
+    )
     with temporary_folder() as folder:
-        train, vocab_size, order = corpus.splits["train"].ids, len(corpus.vocab), params.max_order[corpus.vocab.kind]
+        train, vocab_size, order = (
+            corpus.splits["train"].ids,
+            len(corpus.vocab),
+            params.max_order[corpus.vocab.kind],
+        )
         engine = choose_engine(train, vocab_size, order, memory, Path(folder), spark)
         counts = count_ngrams(train, vocab_size, order, engine)
-        fits = fit_smoothings(counts, corpus.splits["val"].ids, params, has_unknown=corpus.vocab.token_kind.has_unknown)
-        save_models(models, counts, {name: fit.settings for name, fit in fits.items()}, corpus.vocab.key)
+        fits = fit_smoothings(
+            counts,
+            corpus.splits["val"].ids,
+            params,
+            has_unknown=corpus.vocab.token_kind.has_unknown,
+        )
+        save_models(
+            models, counts, {name: fit.settings for name, fit in fits.items()}, corpus.vocab.key
+        )
         sizes = ", ".join(f"{(table.counts > 0).sum():,}" for table in counts.tables)
         click.echo(f"{kind}: {sizes} distinct n-grams by order")
         del counts  # those of the whole text take their place
     with temporary_folder() as folder:
         tables = describe(join_splits(corpus, memory, Path(folder), spark))
-    for name, table in [*tables.items(), *(found for fit in fits.values() for found in fit.tables.items())]:
+    for name, table in [
+        *tables.items(),
+        *(found for fit in fits.values() for found in fit.tables.items()),
+    ]:
         write_table(layout.reports("ngrams", kind), name, table)
 
 
 def _export(layout: Layout, kind: str, arpa: Path, order: int | None) -> None:
-    """Write the Kneser-Ney model that the pipeline has counted, or one of a lower order, and nothing else."""
+    """Write the Kneser-Ney model that the pipeline has counted, or one of a lower order, and
+    nothing else."""
     from seqlm.ngrams.arpa import write_arpa
     from seqlm.ngrams.models.registry import load_kneser_ney
     from seqlm.vocab.vocabulary import Vocab
@@ -71,7 +99,9 @@ def _export(layout: Layout, kind: str, arpa: Path, order: int | None) -> None:
     model = load_kneser_ney(layout.ngrams(kind), vocab.key, order)
     write_arpa(arpa, model, vocab.tokens)
     sizes = ", ".join(f"{len(table):,}" for table in model.counts.tables[: model.order])
-    click.echo(f"{arpa}: Kneser-Ney of order {model.order} over {len(vocab):,} tokens, {sizes} n-grams by order")
+    click.echo(
+        f"{arpa}: Kneser-Ney of order {model.order} over {len(vocab):,} tokens, {sizes} n-grams by order"
+    )
 
 
 if __name__ == "__main__":

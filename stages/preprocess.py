@@ -1,13 +1,15 @@
 """Clean the corpus and split it, in order, into train, val and test."""
 
+import environment  # noqa: F401
+
 from dataclasses import asdict
 
 import click
 
-from harness import stage, warn
 from seqlm.core.layout import Layout
 from seqlm.core.settings import load
-from seqlm.preprocess.settings import PreprocessParams
+from seqlm.pipeline.harness import stage, warn
+from seqlm.pipeline.preprocess.settings import PreprocessParams
 
 
 @stage()
@@ -15,11 +17,13 @@ def main(layout: Layout) -> None:
     """Clean the corpus and split it, in order, into train, val and test."""
     from seqlm.core.files import read_json, write_csv, write_json
     from seqlm.core.progress import quantity
-    from seqlm.preprocess.cleaning import clean_and_split
+    from seqlm.pipeline.preprocess.splitting import clean_and_split
 
     params = load(layout.params, "preprocess", PreprocessParams)
     name = str(read_json(layout.corpus_record)["file"])  # by which its owner knows the text
-    result = clean_and_split(layout.raw_text, name, layout.splits, params.normalise, params.split.shares)
+    result = clean_and_split(
+        layout.raw_text, name, layout.splits, params.normalise, params.split.shares
+    )
     for warning in result.warnings:
         warn(warning)
     sizes = {split: asdict(size) for split, size in result.sizes.items()}

@@ -1,19 +1,21 @@
 """Draw every figure, build the page, and compare the book's numbers with ours."""
 
+import environment  # noqa: F401
+
 import click
 
-from harness import stage
 from seqlm.core.layout import Layout
+from seqlm.pipeline.harness import stage
 
 
 @stage()
 def main(layout: Layout) -> None:
     """Draw every figure, build the page, and compare the book's numbers with ours."""
     from seqlm.core.files import write_csv, write_metrics, write_text
-    from seqlm.report.drawing import draw_all
-    from seqlm.report.page import build_page, build_summary
-    from seqlm.report.parity import agreement, metrics, parity_tables
-    from seqlm.report.playground import build_playground
+    from seqlm.pipeline.report.drawing import draw_all
+    from seqlm.pipeline.report.page import build_page, build_summary
+    from seqlm.pipeline.report.parity import agreement, metrics, parity_tables
+    from seqlm.pipeline.report.playground import build_playground
 
     draw_all(layout)
     # DVC expects these files for every corpus; for any corpus but the book's they are empty.
@@ -26,7 +28,9 @@ def main(layout: Layout) -> None:
     write_text(layout.playground, build_playground(layout))
     if said := agreement(parity):
         click.echo(said)
-    click.echo(f"the page: {layout.page}; the playground: {layout.playground}; all models: {layout.summary}")
+    click.echo(
+        f"the page: {layout.page}; the playground: {layout.playground}; all models: {layout.summary}"
+    )
 
 
 if __name__ == "__main__":

@@ -1,11 +1,13 @@
 """Predict a noisy sine with a small network, one and more steps ahead (section 8.1)."""
 
+import environment  # noqa: F401
+
 import click
 
-from harness import stage
 from seqlm.core.layout import Layout
 from seqlm.core.settings import Seed, load
-from seqlm.sine.settings import SineParams
+from seqlm.pipeline.harness import stage
+from seqlm.pipeline.sine.settings import SineParams
 
 
 @stage()
@@ -16,7 +18,7 @@ def main(layout: Layout) -> None:
     import torch
 
     from seqlm.core.files import write_json, write_metrics, write_table
-    from seqlm.sine.study import study_sine
+    from seqlm.pipeline.sine.study import study_sine
 
     torch.set_num_threads(1)  # two threads are slower on such small networks
     tables, summary = study_sine(params, seed)

@@ -1,17 +1,25 @@
 """Train one run, or resume it if it was interrupted."""
 
+import environment  # noqa: F401
+
 import os
 from contextlib import nullcontext
 
 import click
 
-from harness import stage
 from seqlm.core.layout import Layout
+from seqlm.pipeline.harness import stage
 
 
 @stage(if_out_of_memory="lower the batch size or the model's size")
-# Not --run: torchrun takes that, even after the script's name, for an abbreviation of its own --run-path.
-@click.option("--model", "run", required=True, help="Name of the run to train; the stage configure must have run.")
+# Not --run: torchrun takes that, even after the script's name, for an abbreviation of its own
+# --run-path.
+@click.option(
+    "--model",
+    "run",
+    required=True,
+    help="Name of the run to train; the stage configure must have run.",
+)
 def main(layout: Layout, run: str) -> None:
     """Train one run.
 
@@ -24,7 +32,14 @@ def main(layout: Layout, run: str) -> None:
     from seqlm.core.devices import resolve_device
     from seqlm.core.files import write_json, write_table
     from seqlm.networks.building import save_network
-    from seqlm.train.callbacks import Checkpoint, checkpoint_key, checkpoint_writer, describe_plan, run_lock, terminal
+    from seqlm.train.callbacks import (
+        Checkpoint,
+        checkpoint_key,
+        checkpoint_writer,
+        describe_plan,
+        run_lock,
+        terminal,
+    )
     from seqlm.train.history import describe_samples, history_table, sample_prefix, summarise
     from seqlm.train.ranks import process_group
     from seqlm.train.settings import read_config
@@ -33,18 +48,26 @@ def main(layout: Layout, run: str) -> None:
     from seqlm.vocab.vocabulary import Vocab
 
     config = read_config(layout.config(run))
-    torch.set_num_threads(max(config.num_threads // int(os.environ.get("LOCAL_WORLD_SIZE", "1")), 1))
+    torch.set_num_threads(
+        max(config.num_threads // int(os.environ.get("LOCAL_WORLD_SIZE", "1")), 1)
+    )
     device = resolve_device(config.device)
     vocab = Vocab.load(layout.vocab(config.token))
-    train_ids, val_ids = (load_split(layout.corpus(config.token), split, mmap=True) for split in ("train", "val"))
+    train_ids, val_ids = (
+        load_split(layout.corpus(config.token), split, mmap=True) for split in ("train", "val")
+    )
     prefix = sample_prefix(config, vocab, train_ids, val_ids)
     with process_group(device) as ranks:
         is_first = ranks.rank == 0
         prefix_ids = vocab.encode(vocab.tokenize(prefix)).tolist()
-        trainer = Trainer(config, len(vocab), train_ids, val_ids, device, ranks, prefix_ids if is_first else ())
+        trainer = Trainer(
+            config, len(vocab), train_ids, val_ids, device, ranks, prefix_ids if is_first else ()
+        )
         if is_first:
             processes = f", {ranks.size} processes" if ranks.size > 1 else ""
-            click.echo(f"{run}: {config.describe()}, {trainer.num_parameters:,} parameters, on {device}{processes}")
+            click.echo(
+                f"{run}: {config.describe()}, {trainer.num_parameters:,} parameters, on {device}{processes}"
+            )
             click.echo(describe_plan(trainer.plan))
         folder = layout.checkpoints / run
         checkpoint = Checkpoint(folder, checkpoint_key(config, vocab, ranks.size))
@@ -62,10 +85,17 @@ def main(layout: Layout, run: str) -> None:
             history, engine = trainer.progress.history, trainer.network.engine
             epoch, weights = trainer.chosen_weights()
             save_network(layout.run(run), run, config, vocab.key, weights)
-            write_json(layout.samples_of_run(run), describe_samples(trainer.progress.samples, vocab, prefix))
+            write_json(
+                layout.samples_of_run(run),
+                describe_samples(trainer.progress.samples, vocab, prefix),
+            )
             reports = layout.reports("train", run)
             write_table(reports, "history", history_table(run, history))
-            write_table(reports, "summary", summarise(trainer.progress, trainer.num_parameters, epoch, engine))
+            write_table(
+                reports,
+                "summary",
+                summarise(trainer.progress, trainer.num_parameters, epoch, engine),
+            )
             checkpoint.remove_all()
 
 

@@ -1,13 +1,15 @@
 """Build the vocabulary of one kind of token on train, and encode the three splits."""
 
+import environment  # noqa: F401
+
 import click
 
-from harness import stage, warn
 from seqlm.core.layout import Layout
 from seqlm.core.settings import load
-from seqlm.preprocess.settings import PreprocessParams
+from seqlm.pipeline.harness import stage, warn
+from seqlm.pipeline.preprocess.settings import PreprocessParams
+from seqlm.pipeline.vocab.settings import VocabParams
 from seqlm.vocab.kinds import KINDS
-from seqlm.vocab.settings import VocabParams
 
 _HEAD_ROWS = 100
 
@@ -18,21 +20,31 @@ def main(layout: Layout, kind: str) -> None:
     """Build the vocabulary of one kind of token on train, and encode the three splits."""
     from seqlm.core.files import write_csv, write_json
     from seqlm.core.progress import quantity
-    from seqlm.vocab.corpus import SPLITS, build_corpus, corpus_warnings, find_line_separator, load_split
+    from seqlm.pipeline.vocab.advice import corpus_warnings, find_line_separator
+    from seqlm.vocab.corpus import SPLITS, build_corpus, load_split
     from seqlm.vocab.kinds import token_kind
 
     params = load(layout.params, "vocab", VocabParams)
-    settings, normalise = getattr(params, kind), load(layout.params, "preprocess", PreprocessParams).normalise
+    settings, normalise = (
+        getattr(params, kind),
+        load(layout.params, "preprocess", PreprocessParams).normalise,
+    )
     separator = find_line_separator(params.line_separator, normalise, layout.corpus_record)
     texts = {split: layout.split(split) for split in SPLITS}
     tokenizer = token_kind(kind).train_tokenizer(texts["train"], separator, settings)
     min_freq = getattr(settings, "min_freq", 0)
-    vocab = build_corpus(texts, layout.corpus(kind), kind, separator, min_freq, tokenizer, normalise)
+    vocab = build_corpus(
+        texts, layout.corpus(kind), kind, separator, min_freq, tokenizer, normalise
+    )
     counted = enumerate(zip(vocab.tokens[:_HEAD_ROWS], vocab.counts[:_HEAD_ROWS], strict=True))
     head = [{"index": index, "token": token, "count": count} for index, (token, count) in counted]
     write_csv(layout.reports("vocab", kind, "head.csv"), head)
     splits = {
-        name: {"tokens": split.num_tokens, "characters": split.num_chars, "unknown_share": split.unknown_share}
+        name: {
+            "tokens": split.num_tokens,
+            "characters": split.num_chars,
+            "unknown_share": split.unknown_share,
+        }
         for name, split in vocab.splits.items()
     }
     warnings = corpus_warnings(vocab, load_split(layout.corpus(kind), "train", mmap=True))
@@ -41,7 +53,9 @@ def main(layout: Layout, kind: str) -> None:
     write_json(layout.reports("vocab", kind, "summary.json"), summary)
     for warning in warnings:
         warn(warning)
-    click.echo(f"{kind}: {quantity(len(vocab), 'token')}; unknown in test: {vocab.splits['test'].unknown_share:.2%}")
+    click.echo(
+        f"{kind}: {quantity(len(vocab), 'token')}; unknown in test: {vocab.splits['test'].unknown_share:.2%}"
+    )
 
 
 if __name__ == "__main__":

@@ -23,7 +23,7 @@ from ruamel.yaml import YAML
 import doc_values
 from doc_values import ROOT, Writers, markdown_table
 from seqlm.core.errors import SeqlmError
-from seqlm.evaluate.columns import COLUMNS
+from seqlm.pipeline.evaluate.columns import COLUMNS
 from smoke import environment_of_python
 
 _SETTING = re.compile(r"( *)([\w-]+):(.*?)(?:\s+#\s*(.*))?")

@@ -1,11 +1,11 @@
 """Sequence language models, from n-grams to recurrent networks.
 
-``seqlm.open()`` gives the trained models of a finished run, and ``seqlm.fit_ngram()`` trains an n-gram model. Importing
-this package imports nothing else. Everything that it refuses raises a subclass of ``seqlm.SeqlmError`` with a message
-of one line.
+``seqlm.open()`` gives the trained models of a finished run, and ``seqlm.fit_ngram()`` trains an
+n-gram model. Importing this package imports nothing else. Everything that it refuses raises a
+subclass of ``seqlm.SeqlmError`` with a message of one line.
 
-In this package, numbers such as (8.5.3) are equations, and numbers such as 8.5 or 8.1-1 are sections or exercises, of
-chapter 8 of *Dive into Deep Learning*, edition 0.16.
+In this package, numbers such as (8.5.3) are equations, and numbers such as 8.5 or 8.1-1 are
+sections or exercises, of chapter 8 of *Dive into Deep Learning*, edition 0.16.
 """
 
 import warnings
@@ -42,8 +42,8 @@ def __getattr__(name: str) -> Any:
 def open(folder: str | Path = ".", device: "Device" = "cpu") -> "Models":
     """Return the models of a finished run, or of a folder of saved models, by name.
 
-    ``device`` is where networks run: cpu, cuda, mps or auto. Raises ParamsError for other values, and DataError if the
-    folder holds no run, or if a saved file was changed.
+    ``device`` is where networks run: cpu, cuda, mps or auto. Raises ParamsError for other values,
+    and DataError if the folder holds no run, or if a saved file was changed.
     """
     path = as_path(folder, "folder")
     from seqlm.core import settings
@@ -54,9 +54,11 @@ def open(folder: str | Path = ".", device: "Device" = "cpu") -> "Models":
 
 
 def open_arpa(path: str | Path) -> "ArpaLanguageModel":
-    """Return the n-gram model in an ARPA file, plain or compressed with gzip, for example one of KenLM or SRILM.
+    """Return the n-gram model in an ARPA file, plain or compressed with gzip, for example one of
+    KenLM or SRILM.
 
-    Warns if the probabilities of its 1-grams do not sum to 1. Raises DataError if it is not such a file.
+    Warns if the probabilities of its 1-grams do not sum to 1. Raises DataError if it is not such a
+    file.
     """
     path = as_path(path, "path")
     from seqlm.models.arpa import ArpaLanguageModel

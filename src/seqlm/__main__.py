@@ -1,4 +1,5 @@
-"""``python -m seqlm export DIR``: write the models of a finished run to a folder that needs no pipeline."""
+"""``python -m seqlm export DIR``: write the models of a finished run to a folder that needs no
+pipeline."""
 
 import argparse
 import sys
@@ -13,10 +14,20 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m seqlm")
     parser.add_argument("--version", action="version", version=f"seqlm {seqlm.__version__}")
     commands = parser.add_subparsers(dest="command", required=True)
-    export = commands.add_parser("export", help="write trained models to a folder that seqlm.open() reads")
+    export = commands.add_parser(
+        "export", help="write trained models to a folder that seqlm.open() reads"
+    )
     export.add_argument("folder", type=Path, help="the new folder")
-    export.add_argument("--model", dest="names", action="append", default=[], help="only this model; may be repeated")
-    export.add_argument("--root", type=Path, default=Path(), help="the folder that holds params.yaml")
+    export.add_argument(
+        "--model",
+        dest="names",
+        action="append",
+        default=[],
+        help="only this model; may be repeated",
+    )
+    export.add_argument(
+        "--root", type=Path, default=Path(), help="the folder that holds params.yaml"
+    )
     options = parser.parse_args()
     from seqlm.models.index import open_models
     from seqlm.models.saving import save

@@ -15,8 +15,8 @@ from pathlib import Path
 import numpy as np
 import torch
 from seqlm.core.settings import load
-from seqlm.gradients.settings import GradientsParams
-from seqlm.gradients.study import study_gradients
+from seqlm.pipeline.gradients.settings import GradientsParams
+from seqlm.pipeline.gradients.study import study_gradients
 from seqlm.train.trainer import Trainer
 from small_runs import config
 

@@ -7,23 +7,23 @@ import pytest
 
 from seqlm.core.layout import Layout
 from seqlm.core.settings import load
-from seqlm.evaluate.mixtures import save_mixtures
 from seqlm.models import index, networks, ngrams
 from seqlm.models.index import Models, open_models
 from seqlm.models.info import describe_mixture
 from seqlm.models.mixture import mix
-from seqlm.score.heldout import Heldout
-from seqlm.score.networks import score_run
-from seqlm.score.ngrams import score_kind
-from seqlm.score.scores import Scores, load_scores, make_scores
-from seqlm.score.settings import ScoreParams
+from seqlm.pipeline.evaluate.mixtures import save_mixtures
+from seqlm.pipeline.score.heldout import Heldout
+from seqlm.pipeline.score.networks import score_run
+from seqlm.pipeline.score.ngrams import score_kind
+from seqlm.pipeline.score.scores import Scores, load_scores, make_scores
+from seqlm.pipeline.score.settings import ScoreParams
 from seqlm.vocab.kinds import KINDS
 from small_runs import write_models
 from smoke import change_params
 from stages_by_hand import prepare
 
 # A text whose beginning says little about its end, so that models which keep learning gain.
-SEA, LAND = "the sea came in\nand the sea went out\n", "a land of sand and stone\nno tree at all stood on the land\n"
+SEA, LAND = ("the sea came in\nand the sea went out\n", "a land of sand and stone\nno tree at all stood on the land\n")
 SETTINGS = {
     "preprocess.normalise": "letters",
     "score.dynamic_counts.order.char": 4,

@@ -21,8 +21,8 @@ from seqlm.core.layout import Layout
 from seqlm.core.settings import Device
 from seqlm.models.index import Models, open_models
 from seqlm.models.language_model import LanguageModel, pick_token
-from seqlm.score.heldout import Heldout
-from seqlm.score.scores import Scores
+from seqlm.pipeline.score.heldout import Heldout
+from seqlm.pipeline.score.scores import Scores
 from smoke import ROOT
 
 LMPLZ = ROOT / "tests" / "ngrams" / "lmplz.arpa"

@@ -124,7 +124,7 @@ def test_reading_times_are_joined_to_surprisals_by_hand(models: Models) -> None:
     # Each character costs the same. A word costs its letters and the space after it, which the last one lacks: "it ",
     # "sounds ", "plausible ", "to night". b, g and p are not in train: each is also charged as one of all 1,114,112
     # characters. The crosses are removed.
-    characters, unknown = [math.nan, 3, 7, 10, 8, math.nan, 4, 4, 3, 3], [0, 0, 0, 2, 1, 0, 0, 0, 0, 0]
+    characters, unknown = ([math.nan, 3, 7, 10, 8, math.nan, 4, 4, 3, 3], [0, 0, 0, 2, 1, 0, 0, 0, 0, 0])
     expected = [number * bits + more * math.log2(1_114_112) for number, more in zip(characters, unknown, strict=True)]
     assert joined["bits"].tolist() == pytest.approx(expected, nan_ok=True)
     assert joined["cleaned"].tolist() == ["", "it", "sounds", "plausible", "to night", "", "the", "for", "so", "him"]

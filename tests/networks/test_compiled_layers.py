@@ -237,7 +237,7 @@ def test_weights_that_change_are_seen_and_a_copy_learns_by_itself() -> None:
     model = make(FULL["scratch"])
     inputs, targets, state = draw(model)
     with threads(2), model.thread_team():
-        before, old = model.logits(inputs, state)[0], model.compute_gradients(inputs, targets, state)[0]
+        before, old = (model.logits(inputs, state)[0], model.compute_gradients(inputs, targets, state)[0])
         gradient, twin = model.gradient.copy(), model.copy()
         twin.flat *= 3
         assert not np.array_equal(twin.logits(inputs, state)[0], before)

@@ -109,7 +109,7 @@ def test_losses_are_summed_up_in_double_precision(vocab_size: int) -> None:
 @pytest.mark.parametrize(("device", "num_threads", "in_main_thread"), [("cpu", 1, False), ("meta", 3, True)])
 def test_only_on_a_cpu_do_threads_compute_one_item_each(device: str, num_threads: int, in_main_thread: bool) -> None:
     def compute(number: int) -> tuple[float, int, bool]:
-        return 1 / number, torch.get_num_threads(), threading.current_thread() is threading.main_thread()
+        return (1 / number, torch.get_num_threads(), threading.current_thread() is threading.main_thread())
 
     imap = FrameworkRNN(network_settings("rnn"), 9, 0).to(device).imap
     with threads(3):

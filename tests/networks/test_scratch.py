@@ -47,7 +47,7 @@ def by_autograd(
 @pytest.mark.parametrize("activation", ["tanh", "relu"])
 @pytest.mark.parametrize("keep_probability", [1, 0.5])
 def test_gradients_equal_those_of_autograd(activation: str, keep_probability: float) -> None:
-    model, (inputs, targets, state), generator = make(activation), draw(), torch.Generator().manual_seed(3)
+    model, (inputs, targets, state), generator = (make(activation), draw(), torch.Generator().manual_seed(3))
     keep = torch.empty(T, B, dtype=torch.float64).bernoulli_(keep_probability, generator=generator) / keep_probability
     nats, _ = model.compute_gradients(inputs, targets, state, keep=keep if keep_probability < 1 else None)
     loss, expected = by_autograd(model, inputs, targets, state, keep)

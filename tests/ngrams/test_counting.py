@@ -19,7 +19,7 @@ from seqlm.core.errors import DataError, MachineError
 from seqlm.ngrams.counts import counting
 from seqlm.ngrams.counts.count_tables import Ids, NgramCounts
 from seqlm.ngrams.counts.counting import DuckDB, Spark, bytes_needed, choose_engine, count_ngrams
-from seqlm.ngrams.statistics import most_frequent
+from seqlm.pipeline.ngrams.statistics import most_frequent
 
 TEXT = np.minimum(np.random.default_rng(0).zipf(1.3, 60_000), 999).astype(np.uint16)
 MEMORY = 1 << 29
@@ -53,7 +53,7 @@ def test_what_needs_more_than_the_setting_is_counted_by_duckdb(tmp_path: Path, m
     monkeypatch.setattr(counting, "IDS_AT_ONCE", 10_000)
     counts = count_ngrams(TEXT, 1000, 3)
     # Each token takes 17 bytes and each distinct n-gram 32; the sample has more of these for its length.
-    needed, fewest = bytes_needed(TEXT, 1000, 3), 17 * len(TEXT) + 32 * sum(map(len, counts.tables[1:]))
+    needed, fewest = (bytes_needed(TEXT, 1000, 3), 17 * len(TEXT) + 32 * sum(map(len, counts.tables[1:])))
     assert fewest < needed < 2 * fewest
     assert choose_engine(TEXT, 1000, 3, needed, tmp_path) is None
     assert choose_engine(TEXT, 1000, 3, needed - 1, tmp_path) == DuckDB(needed - 1, tmp_path)

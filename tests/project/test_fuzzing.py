@@ -11,12 +11,12 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from default_params import PARAMS_FILE
-from seqlm.configure.settings import checked_runs
 from seqlm.core.errors import DataError, ParamsError
 from seqlm.core.files import read_json, read_npy
 from seqlm.core.settings import read_params
 from seqlm.networks.building import open_network
 from seqlm.ngrams.arpa import read_arpa
+from seqlm.pipeline.configure.settings import checked_runs
 from seqlm.vocab.vocabulary import Vocab
 
 PARAMS = PARAMS_FILE.read_bytes()

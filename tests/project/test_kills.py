@@ -25,7 +25,7 @@ SCRIPT = f"""
 import os, sys, time
 from pathlib import Path
 sys.path.insert(0, {str(ROOT / "stages")!r})
-from harness import stage
+from seqlm.pipeline.harness import stage
 
 @stage()
 def main(layout):

@@ -7,7 +7,7 @@ import pytest
 from smoke import ROOT
 from stages_by_hand import run_python, succeeded
 
-SCRIPTS = [path for path in sorted((ROOT / "stages").glob("*.py")) if path.stem not in {"harness", "dvc_watchdog"}]
+SCRIPTS = [path for path in sorted((ROOT / "stages").glob("*.py")) if path.stem != "environment"]
 # Their stages train networks. To score and generate, only a network of the framework needs it, which is loaded last.
 NEEDS_TORCH = {"train", "gradients", "sine"}
 

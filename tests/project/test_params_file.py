@@ -8,8 +8,8 @@ from ruamel.yaml import YAML
 
 import preset
 from default_params import PARAMS_FILE
-from seqlm.configure.settings import checked_runs
 from seqlm.core.settings import read_params
+from seqlm.pipeline.configure.settings import checked_runs
 from workspace import Workspace, stages_run
 
 

@@ -77,7 +77,7 @@ def test_only_an_edit_that_can_change_a_number_reruns_more_than_configure(clean:
     assert changed_stages(clean) == {"configure"}
     assert set(stages_run(clean.run("dvc", "repro", "configure").stdout)) <= {"configure", "download"}
     assert changed_stages(clean) == set()
-    for file in ("src/seqlm/evaluate/tables.py", "src/seqlm/ngrams/models/laplace.py"):
+    for file in ("src/seqlm/pipeline/evaluate/tables.py", "src/seqlm/ngrams/models/laplace.py"):
         with (clean.folder / file).open("a") as module:
             module.write("\n\nPRIOR = 0.5\n")
     clean.run("dvc", "repro", "configure")

@@ -32,7 +32,7 @@ def test_an_overflowing_perplexity_on_val_is_empty_with_a_reason(tmp_path: Path)
 
 INTERRUPTED = """
 import click
-from harness import stage
+from seqlm.pipeline.harness import stage
 @stage()
 def main(layout): raise KeyboardInterrupt
 main()
@@ -51,7 +51,7 @@ def test_ctrl_c_saves_a_checkpoint_and_an_experiment_keeps_its_name(
     monkeypatch.delenv("DVC_EXP_NAME", raising=False)
     if again.endswith("cc"):
         monkeypatch.setenv("DVC_EXP_NAME", "cc")  # as DVC does
-    made, checkpoint, handler = trainer(config()), Checkpoint(tmp_path, "x"), signal.getsignal(signal.SIGINT)
+    made, checkpoint, handler = (trainer(config()), Checkpoint(tmp_path, "x"), signal.getsignal(signal.SIGINT))
 
     def press(trainer: Trainer) -> None:
         if trainer.progress.minibatches == 14:
@@ -77,7 +77,7 @@ def test_ctrl_c_again_ends_at_once(tmp_path: Path) -> None:
 
 
 def test_checkpoints_take_a_hundredth_of_the_time(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    made, checkpoint, now, saved = trainer(config()), Checkpoint(tmp_path, "x"), [0.0], list[float]()
+    made, checkpoint, now, saved = (trainer(config()), Checkpoint(tmp_path, "x"), [0.0], list[float]())
     monkeypatch.setattr("seqlm.train.callbacks.time.monotonic", lambda: now[0])
 
     def save(_: object) -> None:

@@ -117,7 +117,7 @@ def test_an_interrupted_training_resumes_to_the_same_weights(run_stage: RunStage
     slow = {"num_epochs": 2, "num_hiddens": 64, "model": "lstm", "dropout": 0.2, "num_steps": 10}
     layout = prepare_stage(tmp_path, text, **slow, **ADAM)
     succeeded(run_stage("train", *TRAIN[1:]))
-    weights, history = layout.run("x") / "weights.safetensors", layout.reports("train", "x", "history.csv")
+    weights, history = (layout.run("x") / "weights.safetensors", layout.reports("train", "x", "history.csv"))
     undisturbed, rows = sha256_of_file(weights), history.read_bytes()
     weights.unlink()
     code, errors = stop_after_a_checkpoint(layout, TRAIN, lambda process: process.send_signal(signal.SIGINT))
@@ -138,7 +138,10 @@ def test_two_processes_of_which_one_is_killed_resume_together_within_an_epoch(tm
     text = (ROOT / "data/sample.txt").read_text(encoding="utf-8")[:4000]
     # Processes agree on a checkpoint after every 64th minibatch of 4 x 5 tokens; an epoch has three such places.
     layout = prepare_stage(tmp_path, text, num_epochs=2, model="gru")
-    weights, options = layout.run("x") / "weights.safetensors", {"cwd": tmp_path, "capture_output": True, "text": True}
+    weights, options = (
+        layout.run("x") / "weights.safetensors",
+        {"cwd": tmp_path, "capture_output": True, "text": True},
+    )
     whole = subprocess.run(TORCHRUN, check=True, timeout=300, **options)
     assert "2 processes" in whole.stdout
     undisturbed = sha256_of_file(weights)

@@ -1,9 +1,10 @@
-"""Loops compiled by Numba and cached on disk: compiling takes seconds, loading takes hundredths of a second.
+"""Loops compiled by Numba and cached on disk: compiling takes seconds, loading takes hundredths of
+a second.
 
-Numba optimises a function together with everything it calls, so deeply nested functions are optimised again and
-again; it compiles a function anew for each literal among its arguments; and it gives each function a wrapper for
-Python, which for large tuples of arrays is larger than the function itself. The decorators below keep the seconds
-that compiling takes low.
+Numba optimises a function together with everything it calls, so deeply nested functions are
+optimised again and again; it compiles a function anew for each literal among its arguments; and it
+gives each function a wrapper for Python, which for large tuples of arrays is larger than the
+function itself. The decorators below keep the seconds that compiling takes low.
 """
 
 import hashlib
@@ -27,14 +28,17 @@ _MAX_FOLDERS = 40
 
 
 def compiled(**options: Any) -> Any:
-    """Return a decorator that compiles a function when it is first called, or loads it from the cache.
+    """Return a decorator that compiles a function when it is first called, or loads it from the
+    cache.
 
-    ``options`` are those of :func:`numba.njit`. The cache key depends only on the sources, the processor and the
-    versions of Python and Numba. It hashes the sources of one folder and ``core/elementary.py``, so a compiled function
-    may call only compiled functions of these. If the cache cannot be used, the function is compiled in each process.
+    ``options`` are those of :func:`numba.njit`. The cache key depends only on the sources, the
+    processor and the versions of Python and Numba. It hashes the sources of one folder and
+    ``core/elementary.py``, so a compiled function may call only compiled functions of these. If the
+    cache cannot be used, the function is compiled in each process.
 
-    Numba has no public way to keep its cache working on a full disk or after a broken file: ``_cache`` and
-    ``_load_overload`` below are its own, which is why ``pyproject.toml`` bounds its version.
+    Numba has no public way to keep its cache working on a full disk or after a broken file:
+    ``_cache`` and ``_load_overload`` below are its own, which is why ``pyproject.toml`` bounds its
+    version.
     """
     # Numba itself only notices changes in the file of the function that Python calls.
     config.CACHE_LOCATOR_CLASSES = f"{__name__}.{SourceHashLocator.__name__}"
@@ -48,13 +52,15 @@ def compiled(**options: Any) -> Any:
 
 
 class TolerantCache(FunctionCache):  # type: ignore[misc]
-    """The cache of a function: a full disk, a missing folder or a broken file costs compile time, nothing else."""
+    """The cache of a function: a full disk, a missing folder or a broken file costs compile time,
+    nothing else."""
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:
         """Return the compiled function of a signature; None if none can be read.
 
-        Two processes that add a signature each at the same time may both choose the same file name. Then the index
-        names the other's function for this signature, which would write to wrong addresses.
+        Two processes that add a signature each at the same time may both choose the same file name.
+        Then the index names the other's function for this signature, which would write to wrong
+        addresses.
         """
         try:
             # Numba's own method also loads all that compiling needs, which takes half a second.
@@ -126,9 +132,11 @@ def _stamp(folder: Path) -> str:
 
 # Loops of networks create no arrays, so reference counts (_nrt) are not needed.
 jit_entry = compiled(nogil=True, error_model="numpy", _nrt=False)
-"""For a function that Python calls. The compiled code is cached with everything it calls, unless some arguments are
-functions."""
-jit_internal = njit(nogil=True, error_model="numpy", _nrt=False, no_cpython_wrapper=True, no_cfunc_wrapper=True)
+"""For a function that Python calls. The compiled code is cached with everything it calls, unless
+some arguments are functions."""
+jit_internal = njit(
+    nogil=True, error_model="numpy", _nrt=False, no_cpython_wrapper=True, no_cfunc_wrapper=True
+)
 """For a function that only compiled code calls."""
 jit_inline = njit(nogil=True, error_model="numpy", _nrt=False, inline="always")
 """For a function whose body replaces the call: a short one, or one that is called in one place."""
@@ -139,15 +147,17 @@ START, ONCE = np.int64(0), np.int64(1)
 
 @cache
 def has_fma() -> bool:
-    """Whether this processor multiplies and adds in one instruction: x86 with FMA, every ARM processor of 64 bits.
+    """Whether this processor multiplies and adds in one instruction: x86 with FMA, every ARM
+    processor of 64 bits.
 
-    On others each fused operation is a call of a C function, and the loops, which consist of little else, are many
-    times slower than PyTorch.
+    On others each fused operation is a call of a C function, and the loops, which consist of little
+    else, are many times slower than PyTorch.
     """
     return platform.machine().lower() in {"aarch64", "arm64"} or "+fma" in cpu_features().split(",")
 
 
 def cpu_features() -> str:
-    """Return the features of this processor that Numba uses, as LLVM writes them: ``+avx2,-avx512f,...``."""
+    """Return the features of this processor that Numba uses, as LLVM writes them:
+    ``+avx2,-avx512f,...``."""
     found: str = get_host_cpu_features() if config.CPU_FEATURES is None else config.CPU_FEATURES
     return found

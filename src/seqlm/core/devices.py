@@ -10,7 +10,11 @@ def resolve_device(name: str) -> torch.device:
 
     Raises MachineError if the device is missing: training never moves to the CPU unasked.
     """
-    is_available = {"cuda": torch.cuda.is_available(), "mps": torch.backends.mps.is_available(), "cpu": True}
+    is_available = {
+        "cuda": torch.cuda.is_available(),
+        "mps": torch.backends.mps.is_available(),
+        "cpu": True,
+    }
     available = [device for device, found in is_available.items() if found]
     if name != "auto" and name not in available:
         raise MachineError(

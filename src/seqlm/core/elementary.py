@@ -1,14 +1,16 @@
 """exp, log, sigmoid and tanh: the same bits on every processor.
 
-NumPy's exp, log and power differ in their last bits between processors with AVX-512 and others. The functions here use
-additions, multiplications and divisions only, each rounded as IEEE 754 prescribes, in an order that the source fixes.
-NumPy's own sums, square roots and divisions need no replacement.
+NumPy's exp, log and power differ in their last bits between processors with AVX-512 and others. The
+functions here use additions, multiplications and divisions only, each rounded as IEEE 754
+prescribes, in an order that the source fixes. NumPy's own sums, square roots and divisions need no
+replacement.
 
-Functions of arrays are in double precision. Those of a single number, which compiled loops call, come in the precision
-that the loops need: ``exp_of`` and ``log_of`` in double precision for every argument, and, so that loops over them
-become vector instructions, ``exp_below_zero`` in double precision, ``exp_single``, ``sigmoid_single`` and
-``tanh_single`` in single precision. Compiled functions of any folder may call them: :mod:`seqlm.core.compiling` hashes
-this module for every folder.
+Functions of arrays are in double precision. Those of a single number, which compiled loops call,
+come in the precision that the loops need: ``exp_of`` and ``log_of`` in double precision for every
+argument, and, so that loops over them become vector instructions, ``exp_below_zero`` in double
+precision, ``exp_single``, ``sigmoid_single`` and ``tanh_single`` in single precision. Compiled
+functions of any folder may call them: :mod:`seqlm.core.compiling` hashes this module for every
+folder.
 """
 
 import math
@@ -33,7 +35,9 @@ _ROUNDER_BITS = 0x4338000000000000
 _HIGHEST, _LOWEST = 710.0, -746.0
 """Beyond these, exp is infinity or 0."""
 # Taylor's series: on [-ln 2 / 2, ln 2 / 2] the first term left out is 4e-18 of the sum.
-_E2, _E3, _E4, _E5, _E6, _E7, _E8, _E9, _E10, _E11, _E12, _E13 = (1 / math.factorial(n) for n in range(2, 14))
+_E2, _E3, _E4, _E5, _E6, _E7, _E8, _E9, _E10, _E11, _E12, _E13 = (
+    1 / math.factorial(n) for n in range(2, 14)
+)
 # log (1 + f) = 2 artanh s with s = f / (2 + f): the first term left out is 6e-19 of the sum.
 _L1, _L2, _L3, _L4, _L5, _L6, _L7, _L8, _L9, _L10 = (2 / (2 * n + 1) for n in range(1, 11))
 _SQRT_HALF_BITS = 0x3FE6A09E667F3BCD
@@ -45,11 +49,12 @@ _ONE, _TWO, _HALF = float32(1), float32(2), float32(0.5)
 _SATURATED = float32(9.1)
 """From here on, tanh is 1 in single precision."""
 
-# Single precision. ln 2 comes in two parts: the first has so few digits that its product with a small integer is exact.
-# Adding and subtracting the rounder rounds to an integer, which the sum then holds in its last bits. Plus the bias, and
-# shifted to the place of the exponent, these bits are the power of two. Below the smallest argument, exp is smaller
-# than the smallest normal number. The coefficients are those of Taylor's series: on [-ln 2 / 2, ln 2 / 2] the first
-# term left out is 2e-8 of the sum.
+# Single precision. ln 2 comes in two parts: the first has so few digits that its product with a
+# small integer is exact. Adding and subtracting the rounder rounds to an integer, which the sum
+# then holds in its last bits. Plus the bias, and shifted to the place of the exponent, these bits
+# are the power of two. Below the smallest argument, exp is smaller than the smallest normal number.
+# The coefficients are those of Taylor's series: on [-ln 2 / 2, ln 2 / 2] the first term left out is
+# 2e-8 of the sum.
 _LOG2_E_SINGLE = float32(_LOG2_E)
 _LN2_HIGH_SINGLE, _LN2_LOW_SINGLE = float32(0.693359375), float32(-2.121944400546905e-4)
 _BITS_SINGLE, _BIAS_SINGLE = 23, 127  # of the mantissa and of the exponent
@@ -66,7 +71,8 @@ def exp_of(x: float64) -> float:
     r = (inside - n * _LN2_HIGH) - n * _LN2_LOW
     rest = _E8 + r * (_E9 + r * (_E10 + r * (_E11 + r * (_E12 + r * _E13))))
     rest = _E2 + r * (_E3 + r * (_E4 + r * (_E5 + r * (_E6 + r * (_E7 + r * rest)))))
-    # The power of two comes in two factors, because it may be beyond the range of numbers when the result is not.
+    # The power of two comes in two factors, because it may be beyond the range of numbers when the
+    # result is not.
     half = exponent >> 1
     first = int64((half + _BIAS) << _BITS).view(float64)
     second = int64((exponent - half + _BIAS) << _BITS).view(float64)
@@ -76,7 +82,8 @@ def exp_of(x: float64) -> float:
 
 @njit(error_model="numpy")
 def log_of(x: float64) -> float:
-    """Return the natural logarithm of x, to within a unit in the last place; of 0, minus infinity."""
+    """Return the natural logarithm of x, to within a unit in the last place; of 0, minus
+    infinity."""
     is_small = x < _SMALLEST_NORMAL
     bits = float64(x * 2.0**_SUBNORMAL_SHIFT if is_small else x).view(int64)
     # x = 2^k (1 + f), with 1 + f from sqrt(1/2) to sqrt(2).
@@ -94,7 +101,9 @@ def log_of(x: float64) -> float:
     return found if 0 < x < np.inf else (x if x > 0 else np.nan)
 
 
-_fused = types.ExternalFunction("llvm.fma.f64", types.float64(types.float64, types.float64, types.float64))
+_fused = types.ExternalFunction(
+    "llvm.fma.f64", types.float64(types.float64, types.float64, types.float64)
+)
 """The product of the first two numbers plus the third, rounded once: an instruction of LLVM."""
 
 
@@ -105,7 +114,9 @@ def _split(x: float32) -> tuple[float32, float32]:
     n = shifted - _ROUNDER_SINGLE
     r = (x - n * _LN2_HIGH_SINGLE) - n * _LN2_LOW_SINGLE
     rest = _HALF + r * (_C3 + r * (_C4 + r * (_C5 + r * (_C6 + r * _C7))))
-    return int32((shifted.view(int32) + _BIAS_SINGLE) << _BITS_SINGLE).view(float32), r + r * r * rest
+    return int32((shifted.view(int32) + _BIAS_SINGLE) << _BITS_SINGLE).view(
+        float32
+    ), r + r * r * rest
 
 
 @jit_internal
@@ -124,7 +135,9 @@ def exp_below_zero(x: float64) -> float64:
     r = _fused(n, -_LN2_LOW, _fused(n, -_LN2_HIGH, kept))
     rest = _fused(r, _fused(r, _fused(r, _fused(r, _E11, _E10), _E9), _E8), _E7)
     rest = _fused(r, _fused(r, _fused(r, _fused(r, _fused(r, rest, _E6), _E5), _E4), _E3), 0.5)
-    return int64((shifted.view(int64) + _BIAS) << _BITS).view(float64) * _fused(r * r, rest, 1.0 + r)
+    return int64((shifted.view(int64) + _BIAS) << _BITS).view(float64) * _fused(
+        r * r, rest, 1.0 + r
+    )
 
 
 @jit_internal

@@ -34,7 +34,8 @@ class DownloadError(SeqlmError):
 
 
 class MachineError(SeqlmError):
-    """A limit of the machine: a missing device, a full disk, missing permissions, a cluster that does not answer."""
+    """A limit of the machine: a missing device, a full disk, missing permissions, a cluster that
+    does not answer."""
 
     exit_code = 5
 
@@ -60,4 +61,6 @@ def needs_extra(extra: str, what: str) -> Iterator[None]:
     try:
         yield
     except ModuleNotFoundError as error:
-        raise MachineError(f"{what} needs the package {error.name}: pip install 'seqlm[{extra}]'") from error
+        raise MachineError(
+            f"{what} needs the package {error.name}: pip install 'seqlm[{extra}]'"
+        ) from error

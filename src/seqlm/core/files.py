@@ -30,7 +30,8 @@ if TYPE_CHECKING:
     import pandas as pd
 
 _DIGITS = 9
-"""Significant digits of the numbers in reports: no reader needs more, and rounding hides the last bits of a sum."""
+"""Significant digits of the numbers in reports: no reader needs more, and rounding hides the last
+bits of a sum."""
 _METRICS_DIGITS = 5
 """Significant digits of the numbers that `dvc metrics` shows."""
 _GZIP = b"\x1f\x8b"
@@ -48,7 +49,8 @@ def write_errors(path: Path) -> Iterator[None]:
 
 @contextmanager
 def read_errors(path: Path, advice: str = ": run the stage that writes it") -> Iterator[None]:
-    """Turn an OSError raised inside into a DataError if ``path`` is missing, into a MachineError otherwise."""
+    """Turn an OSError raised inside into a DataError if ``path`` is missing, into a MachineError
+    otherwise."""
     try:
         yield
     except FileNotFoundError as error:
@@ -64,7 +66,8 @@ def replacing(target: Path) -> Iterator[Path]:
     Missing parent folders are made. On any error the temporary file is removed and an
     old ``target`` stays as it was. Raises MachineError if the system refuses.
     """
-    # Created by `open`, so that its mode is that of any new file; `tempfile` lets nobody else read its files.
+    # Created by `open`, so that its mode is that of any new file; `tempfile` lets nobody else read
+    # its files.
     temporary = target.parent / f".{target.name}.{secrets.token_hex(8)}.part"
     with write_errors(target):
         target.parent.mkdir(parents=True, exist_ok=True)
@@ -78,7 +81,8 @@ def replacing(target: Path) -> Iterator[Path]:
 
 @contextmanager
 def temporary_folder(folder: Path) -> Iterator[Path]:
-    """Make an empty folder inside ``folder`` to prepare files for it, this process alone; remove it afterwards.
+    """Make an empty folder inside ``folder`` to prepare files for it, this process alone; remove it
+    afterwards.
 
     Raises MachineError if the system refuses.
     """
@@ -90,7 +94,8 @@ def temporary_folder(folder: Path) -> Iterator[Path]:
 
 
 def remove_others(names: list[str], *folders: Path) -> list[Path]:
-    """Remove what ``folders`` hold under none of ``names``, files and folders; return what was removed."""
+    """Remove what ``folders`` hold under none of ``names``, files and folders; return what was
+    removed."""
     entries = [path for folder in folders if folder.is_dir() for path in sorted(folder.iterdir())]
     others = [path for path in entries if path.name not in names]
     for path in others:
@@ -124,8 +129,8 @@ def write_json(target: Path, value: Any) -> None:
 def write_metrics(target: Path, values: Mapping[str, Any]) -> None:
     """Write the headline numbers that `dvc metrics` shows, floats with five significant digits.
 
-    `dvc metrics show` prints a row for each file and a column for each name in any of them: few short names fit a
-    terminal.
+    `dvc metrics show` prints a row for each file and a column for each name in any of them: few
+    short names fit a terminal.
     """
     write_text(target, _as_json(_rounded(values, _METRICS_DIGITS)))
 
@@ -144,7 +149,8 @@ def _rounded(value: Any, digits: int = _DIGITS) -> Any:
 
 
 def write_checksummed(target: Path, value: dict[str, Any]) -> None:
-    """Write a mapping as JSON, in full, with the SHA-256 of its content, which :func:`read_checksummed` checks."""
+    """Write a mapping as JSON, in full, with the SHA-256 of its content, which
+    :func:`read_checksummed` checks."""
     write_text(target, _as_json(value | {"checksum": _checksum(value)}))
 
 
@@ -156,7 +162,9 @@ def read_checksummed(path: Path, version: int, advice: str) -> dict[str, Any]:
     """
     value = read_json(path)
     if not isinstance(value, dict) or value.get("format") != version:
-        raise DataError(f"{path}: not in format {version}, the one that this version reads: {advice}")
+        raise DataError(
+            f"{path}: not in format {version}, the one that this version reads: {advice}"
+        )
     if value.pop("checksum", None) != _checksum(value):
         raise DataError(f"{path}: its content does not match its SHA-256: {advice}")
     return value
@@ -167,7 +175,8 @@ def _checksum(value: dict[str, Any]) -> str:
 
 
 def write_csv(target: Path, table: "pd.DataFrame | Sequence[Mapping[str, Any]]") -> None:
-    """Write a frame, without its index, or rows as CSV: nine significant digits, and empty cells for missing values.
+    """Write a frame, without its index, or rows as CSV: nine significant digits, and empty cells
+    for missing values.
 
     All rows have the columns of the first one.
     """
@@ -184,8 +193,11 @@ def write_csv(target: Path, table: "pd.DataFrame | Sequence[Mapping[str, Any]]")
     write_text(target, text.getvalue())
 
 
-def write_table(folder: Path, name: str, table: "pd.DataFrame | Sequence[Mapping[str, Any]] | dict[str, Any]") -> None:
-    """Write a table of a stage's report: a frame or rows as ``NAME.csv``, a mapping as ``NAME.json``."""
+def write_table(
+    folder: Path, name: str, table: "pd.DataFrame | Sequence[Mapping[str, Any]] | dict[str, Any]"
+) -> None:
+    """Write a table of a stage's report: a frame or rows as ``NAME.csv``, a mapping as
+    ``NAME.json``."""
     if isinstance(table, dict):
         write_json(folder / f"{name}.json", table)
     else:
@@ -197,10 +209,17 @@ def write_npy(target: Path, array: np.ndarray) -> str:
     return write_blocks(target, array.dtype, len(array), [array])
 
 
-def write_blocks(target: Path, dtype: "np.dtype[Any]", length: int, blocks: Iterable[np.ndarray]) -> str:
-    """Write ``length`` numbers that come in blocks as one array in NumPy's own format; return the file's SHA-256."""
+def write_blocks(
+    target: Path, dtype: "np.dtype[Any]", length: int, blocks: Iterable[np.ndarray]
+) -> str:
+    """Write ``length`` numbers that come in blocks as one array in NumPy's own format; return the
+    file's SHA-256."""
     header, digest = io.BytesIO(), hashlib.sha256()
-    described = {"descr": np.lib.format.dtype_to_descr(dtype), "fortran_order": False, "shape": (length,)}
+    described = {
+        "descr": np.lib.format.dtype_to_descr(dtype),
+        "fortran_order": False,
+        "shape": (length,),
+    }
     np.lib.format.write_array_header_1_0(header, described)
     contents = (np.ascontiguousarray(block, dtype).data for block in blocks)
     with replacing(target) as temporary, temporary.open("wb") as file:
@@ -211,7 +230,8 @@ def write_blocks(target: Path, dtype: "np.dtype[Any]", length: int, blocks: Iter
 
 
 def read_text(path: Path) -> str:
-    """Return the text of a UTF-8 file, its line ends unchanged. Raises DataError if it is missing or not UTF-8."""
+    """Return the text of a UTF-8 file, its line ends unchanged. Raises DataError if it is missing
+    or not UTF-8."""
     with read_errors(path):
         content = path.read_bytes()
     try:
@@ -248,7 +268,9 @@ def read_npy(path: Path, *, mmap: bool = False) -> np.ndarray:
         with read_errors(path):
             array: np.ndarray = np.load(path, mmap_mode="r" if mmap else None, allow_pickle=False)
     except (ValueError, EOFError) as error:
-        raise DataError(f"{path}: not a complete array: run the stage that writes it again") from error
+        raise DataError(
+            f"{path}: not a complete array: run the stage that writes it again"
+        ) from error
     return array
 
 
@@ -260,7 +282,11 @@ def open_packed(path: Path, name: str) -> Iterator[BinaryIO]:
     """
     with read_errors(path, ""), path.open("rb") as file:
         try:
-            yield cast("BinaryIO", gzip.GzipFile(fileobj=file)) if file.peek().startswith(_GZIP) else file
+            yield (
+                cast("BinaryIO", gzip.GzipFile(fileobj=file))
+                if file.peek().startswith(_GZIP)
+                else file
+            )
         except (EOFError, zlib.error, gzip.BadGzipFile) as error:
             raise DataError(f"{name}: not a complete gzip file: {error}") from error
 
@@ -272,16 +298,19 @@ def sha256_of_file(path: Path) -> str:
 
 
 def require_sha256(path: Path, digest: str, source: str, advice: str) -> None:
-    """Raise DataError, which ends with ``advice``, unless a file has the SHA-256 that ``source`` names for it."""
+    """Raise DataError, which ends with ``advice``, unless a file has the SHA-256 that ``source``
+    names for it."""
     if sha256_of_file(path) != digest:
         raise DataError(f"{path}: its content does not match the SHA-256 in {source}: {advice}")
 
 
 VocabKey = tuple[int, str]
-"""The size of a vocabulary, and the SHA-256 of its tokens: stored models know with which one they belong."""
+"""The size of a vocabulary, and the SHA-256 of its tokens: stored models know with which one they
+belong."""
 
 
 def require_vocab(path: Path, stored: list[Any], vocab: VocabKey, advice: str) -> None:
-    """Raise DataError, which ends with ``advice``, unless a model, stored in ``path``, belongs to a vocabulary."""
+    """Raise DataError, which ends with ``advice``, unless a model, stored in ``path``, belongs to a
+    vocabulary."""
     if stored != list(vocab):
         raise DataError(f"{path}: made with another vocabulary than the present one: {advice}")

@@ -12,7 +12,8 @@ NETWORK_FILES = ("model.json", "weights.safetensors")
 
 
 def as_path(value: object, name: str) -> Path:
-    """Return the path that a caller gave as argument ``name``. Raises ParamsError if it is not a path."""
+    """Return the path that a caller gave as argument ``name``. Raises ParamsError if it is not a
+    path."""
     if not isinstance(value, (str, Path)):
         raise ParamsError(f"{name} must be a string or a Path, not {type(value).__name__}")
     return Path(value)
@@ -22,7 +23,8 @@ class Layout:
     """The paths below ``root``, the folder that holds ``params.yaml``."""
 
     def __init__(self, root: Path) -> None:
-        """Name the fixed paths; the methods name those that depend on a split, a kind of token, a run or a stage."""
+        """Name the fixed paths; the methods name those that depend on a split, a kind of token, a
+        run or a stage."""
         data, reports = root / "data", root / "reports"
         self.root = root
         self.params = root / "params.yaml"
@@ -56,7 +58,8 @@ class Layout:
         self.passages = data / "evaluation" / "passages.json"
         """The passages of test that the page shows with their surprisals."""
         self.checkpoints = root / "checkpoints"
-        """Where an interrupted training continues from. It is not an output, because DVC would delete it."""
+        """Where an interrupted training continues from. It is not an output, because DVC would
+        delete it."""
         self.page = reports / "index.html"
         """The page that a person reads."""
         self.playground = reports / "playground.html"

@@ -20,7 +20,8 @@ def machine_memory() -> int:
 
 
 def require_memory(needed: int, what: str) -> None:
-    """Raise MachineError, with one line, unless this machine has the bytes of memory that ``what`` needs."""
+    """Raise MachineError, with one line, unless this machine has the bytes of memory that ``what``
+    needs."""
     if needed > machine_memory():
         raise MachineError(
             f"{what} needs about {needed / 1e9:.0f} GB of memory, and this machine has {machine_memory() / 1e9:.0f}: "

@@ -13,11 +13,15 @@ _BETA1, _BETA2, _EPS = 0.9, 0.999, 1e-8
 class Optimizer:
     """SGD or AdamW (Adam if there is no weight decay): PyTorch's own function and its state.
 
-    PyTorch's own classes do the same, but first import its compiler, which takes as long as importing PyTorch.
+    PyTorch's own classes do the same, but first import its compiler, which takes as long as
+    importing PyTorch.
     """
 
     def __init__(
-        self, name: Literal["sgd", "adamw"], parameters: Iterable[torch.nn.Parameter], weight_decay: float = 0.0
+        self,
+        name: Literal["sgd", "adamw"],
+        parameters: Iterable[torch.nn.Parameter],
+        weight_decay: float = 0.0,
     ) -> None:
         """Take the parameters to change; only AdamW uses the weight decay."""
         self._parameters, self._weight_decay = list(parameters), weight_decay
@@ -43,13 +47,18 @@ class Optimizer:
         adamw(
             parameters, gradients, self._slots["exp_avg"], self._slots["exp_avg_sq"], [], self._slots["step"],
             lr=lr, weight_decay=self._weight_decay, beta1=_BETA1, beta2=_BETA2, eps=_EPS, amsgrad=False, maximize=False,
-            # On a CPU the fused step passes over memory once instead of nine times; elsewhere PyTorch chooses.
+            # On a CPU the fused step passes over memory once instead of nine times; elsewhere
+            # PyTorch chooses.
             fused=True if parameters[0].device.type == "cpu" else None,
         )  # fmt: skip
 
     def state(self) -> dict[str, Tensor]:
         """Return the state by parameter number and name."""
-        return {f"{index}.{name}": tensor for name, slot in self._slots.items() for index, tensor in enumerate(slot)}
+        return {
+            f"{index}.{name}": tensor
+            for name, slot in self._slots.items()
+            for index, tensor in enumerate(slot)
+        }
 
     def restore(self, state: dict[str, Tensor]) -> None:
         """Continue from a state that :meth:`state` returned."""

@@ -25,7 +25,8 @@ _ALTERNATIVE = re.compile(r"[\[(]|^(constrained-)?(int|float|str|bool)$")
 
 
 class Section(BaseModel):
-    """A section of ``params.yaml``: unknown keys, NaN and infinity are refused, types are strict."""
+    """A section of ``params.yaml``: unknown keys, NaN and infinity are refused, types are
+    strict."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True, allow_inf_nan=False)
 
@@ -39,8 +40,12 @@ def read_params(path: Path) -> dict[str, Any]:
         value = YAML(typ="safe", pure=True).load(path.read_text(encoding="utf-8"))
     except OSError as error:
         raise ParamsError(f"{path}: cannot be read: {error.strerror}") from error
-    except Exception as error:  # the YAML reader lets many kinds through, for dates, numbers and nesting
-        raise ParamsError(f"{path}: not YAML: {type(error).__name__}: {' '.join(str(error).split())}") from error
+    except (
+        Exception
+    ) as error:  # the YAML reader lets many kinds through, for dates, numbers and nesting
+        raise ParamsError(
+            f"{path}: not YAML: {type(error).__name__}: {' '.join(str(error).split())}"
+        ) from error
     if not isinstance(value, dict):
         raise ParamsError(f"{path}: must be a mapping of section names to settings")
     return value
@@ -58,7 +63,8 @@ def load(path: Path, key: str, model: type[T]) -> T:
 
 
 def check(value: object, key: str, model: type[T], *, source: str) -> T:
-    """Return ``value`` as a checked ``model``; ``key`` ("" for a whole file) and ``source`` name it in errors."""
+    """Return ``value`` as a checked ``model``; ``key`` ("" for a whole file) and ``source`` name it
+    in errors."""
     try:
         return TypeAdapter(model).validate_python(value, strict=True)
     except ValidationError as error:
@@ -66,8 +72,11 @@ def check(value: object, key: str, model: type[T], *, source: str) -> T:
 
 
 def check_argument(value: Any, name: str, kind: Any, *, function: str) -> Any:
-    """Return an argument of a public function, if it is of a kind. Raises ParamsError for others, text for a number."""
-    value = value.item() if getattr(value, "ndim", None) == 0 else value  # a number of NumPy is a number
+    """Return an argument of a public function, if it is of a kind. Raises ParamsError for others,
+    text for a number."""
+    value = (
+        value.item() if getattr(value, "ndim", None) == 0 else value
+    )  # a number of NumPy is a number
     return check(value, name, kind, source=function)
 
 
@@ -78,7 +87,8 @@ def _describe(error: ValidationError, key: str) -> str:
     """
     found = [(_name(details, key), details) for details in error.errors(include_url=False)]
     found.sort(key=lambda one: one[1]["type"] != "extra_forbidden")
-    # The alternatives of a union complain one by one: the deepest complaint is about the one that was meant.
+    # The alternatives of a union complain one by one: the deepest complaint is about the one that
+    # was meant.
     name = max((other for other, _ in found if other.startswith(found[0][0])), key=len)
     same = [details for other, details in found if other == name]
     if same[0]["type"] == "missing":
@@ -87,7 +97,9 @@ def _describe(error: ValidationError, key: str) -> str:
         missing = [details["loc"][-1] for _, details in found if details["type"] == "missing"]
         near = get_close_matches(str(same[0]["loc"][-1]), map(str, missing), 1, 0)
         return f"{name}: unknown setting{f': did you mean {near[0]}?' if near else ' (check the spelling)'}"
-    words = dict.fromkeys(details["msg"].removeprefix("Value error, ").removeprefix("Input ") for details in same)
+    words = dict.fromkeys(
+        details["msg"].removeprefix("Value error, ").removeprefix("Input ") for details in same
+    )
     value = same[0]["input"]
     shown = "" if isinstance(value, dict) else f" = {value!r:.80}"
     return f"{name}{shown}: {' or '.join(words).replace(' or should be ', ' or ')}"

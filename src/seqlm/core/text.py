@@ -1,7 +1,8 @@
 """Cleaned text, and passages of it.
 
-The unit is a *cleaned line*: its characters are the line itself, its words are separated by spaces. Characters are
-counted in the bytes of UTF-8: each has exactly one byte that does not continue another.
+The unit is a *cleaned line*: its characters are the line itself, its words are separated by spaces.
+Characters are counted in the bytes of UTF-8: each has exactly one byte that does not continue
+another.
 """
 
 from dataclasses import dataclass
@@ -34,9 +35,15 @@ class TextSize:
     def of(cls, text: bytes) -> "TextSize":
         """Measure a text in UTF-8 whose lines all end in ``\\n``."""
         values, lines = np.frombuffer(text, np.uint8), text.count(b"\n")
-        characters = len(text) if text.isascii() else np.count_nonzero(values.view(np.int8) > _LAST_CONTINUATION)
+        characters = (
+            len(text)
+            if text.isascii()
+            else np.count_nonzero(values.view(np.int8) > _LAST_CONTINUATION)
+        )
         is_blank = (values == SPACE) | (values == LINE_END) | (values == TAB)
-        return cls(lines, int(characters) - lines, int(np.count_nonzero(is_blank[1:] > is_blank[:-1])))
+        return cls(
+            lines, int(characters) - lines, int(np.count_nonzero(is_blank[1:] > is_blank[:-1]))
+        )
 
 
 def evenly_spaced(num_windows: int, length: int, total: int) -> NDArray[np.int64]:

@@ -12,21 +12,27 @@ R = TypeVar("R")
 
 _MAX_THREADS = 8
 _local = threading.local()
-"""In a thread that works for :func:`imap`: ``is_over``, an event that is set when nobody waits for its result."""
+"""In a thread that works for :func:`imap`: ``is_over``, an event that is set when nobody waits for
+its result."""
 
 
 def default_threads() -> int:
-    """Return how many threads are worth starting: one per processor that this process may use, at most eight."""
+    """Return how many threads are worth starting: one per processor that this process may use, at
+    most eight."""
     affinity = getattr(os, "sched_getaffinity", None)
     return min(len(affinity(0)) if affinity else os.cpu_count() or 1, _MAX_THREADS)
 
 
-def imap(function: Callable[[T], R], items: Iterable[T], num_threads: int | None = None) -> Iterator[R]:
-    """Yield ``function(item)`` for each item, in order, while threads work on the items that follow.
+def imap(
+    function: Callable[[T], R], items: Iterable[T], num_threads: int | None = None
+) -> Iterator[R]:
+    """Yield ``function(item)`` for each item, in order, while threads work on the items that
+    follow.
 
-    Items are taken a few at a time, so they can be large and come from a generator. By default there are
-    :func:`default_threads`; with one, the caller's own thread does the work. If a call raises, or the caller stops
-    early, no further call begins, and running ones end at their next :func:`raise_if_cancelled`.
+    Items are taken a few at a time, so they can be large and come from a generator. By default
+    there are :func:`default_threads`; with one, the caller's own thread does the work. If a call
+    raises, or the caller stops early, no further call begins, and running ones end at their next
+    :func:`raise_if_cancelled`.
     """
     num_threads = num_threads or default_threads()
     if num_threads == 1:
@@ -53,10 +59,17 @@ def imap(function: Callable[[T], R], items: Iterable[T], num_threads: int | None
                 future.cancel()
 
 
-def for_each(action: Callable[..., object], items: Iterable[tuple[Any, ...]], num_threads: int | None = None) -> None:
-    """Call a function with each tuple of arguments, on threads. A single call is made at once, without a thread."""
+def for_each(
+    action: Callable[..., object], items: Iterable[tuple[Any, ...]], num_threads: int | None = None
+) -> None:
+    """Call a function with each tuple of arguments, on threads. A single call is made at once,
+    without a thread."""
     waiting = list(items)
-    for _ in imap(lambda one: action(*one), waiting, max(min(num_threads or default_threads(), len(waiting)), 1)):
+    for _ in imap(
+        lambda one: action(*one),
+        waiting,
+        max(min(num_threads or default_threads(), len(waiting)), 1),
+    ):
         pass
 
 

@@ -1,7 +1,9 @@
-"""n-gram models from ARPA files: those that other programs wrote over words, and those that this project writes.
+"""n-gram models from ARPA files: those that other programs wrote over words, and those that this
+project writes.
 
-If a model predicts the end of a sentence, each line of a text is a sentence: like KenLM's ``query``, the model begins
-it after ``<s>`` and predicts ``</s>`` after its last word. Otherwise a text is one stream of tokens.
+If a model predicts the end of a sentence, each line of a text is a sentence: like KenLM's
+``query``, the model begins it after ``<s>`` and predicts ``</s>`` after its last word. Otherwise a
+text is one stream of tokens.
 """
 
 from pathlib import Path
@@ -28,25 +30,42 @@ class ArpaLanguageModel(NGram):
     write = LanguageModel.write  # its counts are not in the file
 
     def __init__(self, path: Path) -> None:
-        """Read a file. The model is one over characters if all its tokens are, without sentence marks.
+        """Read a file. The model is one over characters if all its tokens are, without sentence
+        marks.
 
         Raises DataError as :func:`read_arpa` does.
         """
         model = read_arpa(path)
         tokens, self.warnings = model.tokens, model.warnings
         if not set(BYTE_TOKENS).isdisjoint(tokens):
-            raise DataError(f"{path}: over subwords, whose tokenizer an ARPA file lacks: use the model of its run")
+            raise DataError(
+                f"{path}: over subwords, whose tokenizer an ARPA file lacks: use the model of its run"
+            )
         self._lacks_unknown = model.unigram[0] == 0
         has_both = set(MARKS) <= set(tokens)
         self.has_marks = has_both and bool(model.listed[0][tokens.index(_END)] > 10**NEVER)
         words = [token for token in tokens if token not in (UNKNOWN, *MARKS)]
-        kind: Kind = "char" if not self.has_marks and all(len(word) == 1 for word in words) else "word"
+        kind: Kind = (
+            "char" if not self.has_marks and all(len(word) == 1 for word in words) else "word"
+        )
         if kind == "char" and set(BLANKS).isdisjoint(words):
-            message = "all its tokens are single characters, so it is read as a model over characters"
+            message = (
+                "all its tokens are single characters, so it is read as a model over characters"
+            )
             self.warnings = [*self.warnings, f"{model.file}: {message}"]
         separator = "\n" if kind == "word" or "\n" in words else ""
-        info = ModelInfo(model.file, "ngram", kind, 0, counted_token=kind, smoothing=model.smoothing, order=model.order)
-        super().__init__(info, Vocab(kind, tokens, [0] * len(tokens), separator, {}), Recounting.fixed(model))
+        info = ModelInfo(
+            model.file,
+            "ngram",
+            kind,
+            0,
+            counted_token=kind,
+            smoothing=model.smoothing,
+            order=model.order,
+        )
+        super().__init__(
+            info, Vocab(kind, tokens, [0] * len(tokens), separator, {}), Recounting.fixed(model)
+        )
 
     def reader(self) -> Reader:
         """Return a reader of a new text, the beginning of a sentence."""
@@ -62,7 +81,9 @@ class ArpaLanguageModel(NGram):
         """
         found = self._encode_lines(read, text) if self.has_marks else super().encode(read, text)
         if self._lacks_unknown and not found.input_ids.all():
-            raise DataError(f"{self.name}: lists no {UNKNOWN}, and the text has words that it lacks")
+            raise DataError(
+                f"{self.name}: lists no {UNKNOWN}, and the text has words that it lacks"
+            )
         return found
 
     def _encode_lines(self, read: str, text: str) -> EncodedText:
@@ -76,4 +97,6 @@ class ArpaLanguageModel(NGram):
         is_scored[begins] = False
         separator_nll = count_separators((read[-1:] + text).split("\n"), "").nll(None)
         # Each line ends with a character, the last one too.
-        return EncodedText.of(self.vocab, text, tokens, is_scored, lengths, len(text) + 1, separator_nll)
+        return EncodedText.of(
+            self.vocab, text, tokens, is_scored, lengths, len(text) + 1, separator_nll
+        )

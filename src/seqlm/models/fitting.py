@@ -44,13 +44,15 @@ def fit_ngram(
     unknown: Unknown = "good_turing",
     epsilon: float = 1.0,
 ) -> NGram:
-    """Return an n-gram model of some texts, which are read one after another, without sentence marks.
+    """Return an n-gram model of some texts, which are read one after another, without sentence
+    marks.
 
-    ``texts``: one text, or several; a text may be a list of its words too, as in nltk. ``by``: the kind of token, char
-    or word. ``normalise``: ``letters`` cleans the texts as the book does, and later those that are scored; ``none``
-    leaves them as they are. ``min_freq``: rarer tokens are unknown. ``unknown``: how likely ``<unk>`` is in a
-    Kneser-Ney model: as all words together that the texts have once (``good_turing``), or as any other word that they
-    lack (``uniform``, KenLM's way). ``epsilon``: that of every order in a Laplace model. Raises ParamsError for a wrong
+    ``texts``: one text, or several; a text may be a list of its words too, as in nltk. ``by``: the
+    kind of token, char or word. ``normalise``: ``letters`` cleans the texts as the book does, and
+    later those that are scored; ``none`` leaves them as they are. ``min_freq``: rarer tokens are
+    unknown. ``unknown``: how likely ``<unk>`` is in a Kneser-Ney model: as all words together that
+    the texts have once (``good_turing``), or as any other word that they lack (``uniform``, KenLM's
+    way). ``epsilon``: that of every order in a Laplace model. Raises ParamsError for a wrong
     argument, and DataError if the texts have fewer tokens than ``order``.
     """
     order = _checked(order, "order", Order)
@@ -88,12 +90,20 @@ def _all_texts(texts: str | Iterable[str | Sequence[str]]) -> Iterable[str]:
     """Yield the texts. Raises ParamsError for anything else, and for the name of a file."""
     if not isinstance(texts, str) and not are_several(texts):
         advice = ": give its text, with read_text()" if isinstance(texts, Path) else ""
-        raise ParamsError(f"fit_ngram: texts must be a string or several, not {type(texts).__name__}{advice}")
+        raise ParamsError(
+            f"fit_ngram: texts must be a string or several, not {type(texts).__name__}{advice}"
+        )
     for text in [texts] if isinstance(texts, str) else texts:
         if isinstance(text, list | tuple):
             yield " ".join(require_text(word, "a word") for word in text)
             continue
         text = require_text(text, "a text")
-        if len(text[:_LONGEST_PATH].encode()) < _LONGEST_PATH and text.isprintable() and Path(text).is_file():
-            raise ParamsError(f"fit_ngram: {text!r} is a file: give its text, Path({text!r}).read_text()")
+        if (
+            len(text[:_LONGEST_PATH].encode()) < _LONGEST_PATH
+            and text.isprintable()
+            and Path(text).is_file()
+        ):
+            raise ParamsError(
+                f"fit_ngram: {text!r} is a file: give its text, Path({text!r}).read_text()"
+            )
         yield text

@@ -1,4 +1,5 @@
-"""Which models a run has, which files each needs, and how it is opened; and the same for a folder of saved models.
+"""Which models a run has, which files each needs, and how it is opened; and the same for a folder
+of saved models.
 
 The files of saved models are where a run has them, so both are opened in the same way.
 """
@@ -17,7 +18,13 @@ from seqlm.core.settings import Device
 from seqlm.models.info import ModelInfo, describe_ngram, describe_run, read_description
 from seqlm.models.language_model import LanguageModel
 from seqlm.models.mixture import Mixture
-from seqlm.models.ngrams import FEW_TOKENS, model_of_few, orders_of_few, recounting_model, static_models
+from seqlm.models.ngrams import (
+    FEW_TOKENS,
+    model_of_few,
+    orders_of_few,
+    recounting_model,
+    static_models,
+)
 from seqlm.models.saving import check_sealed
 from seqlm.models.word_to_char import describe_word_to_char, words_as_characters
 from seqlm.ngrams.models.kneser_ney import KneserNey
@@ -51,9 +58,12 @@ class Entry:
 
 
 class Models(Mapping[str, LanguageModel]):
-    """The models of a finished run by name. A model is loaded when it is asked for, and then kept."""
+    """The models of a finished run by name. A model is loaded when it is asked for, and then
+    kept."""
 
-    def __init__(self, layout: Layout, device: Device | None = "cpu", num_threads: int | None = None) -> None:
+    def __init__(
+        self, layout: Layout, device: Device | None = "cpu", num_threads: int | None = None
+    ) -> None:
         """Name the folder, and for networks the device and the number of threads. Nothing is read.
 
         Without these, each network has those of its own settings.
@@ -63,7 +73,8 @@ class Models(Mapping[str, LanguageModel]):
         self._loaded: dict[str, LanguageModel] = {}
 
     def __getitem__(self, name: str) -> LanguageModel:
-        """Return a model. Raises ModelNotFoundError, which is a KeyError too, if there is none of this name."""
+        """Return a model. Raises ModelNotFoundError, which is a KeyError too, if there is none of
+        this name."""
         if name not in self._loaded:
             model = self.entry(name).open()
             model.opened_by = getitem, (self, name)
@@ -90,7 +101,8 @@ class Models(Mapping[str, LanguageModel]):
         return read_csv(self.layout.reports("evaluate", "table.csv"))
 
     def entry(self, name: str) -> Entry:
-        """Return the entry of a model. Entries are made in turn, so nothing is read that only later ones need."""
+        """Return the entry of a model. Entries are made in turn, so nothing is read that only later
+        ones need."""
         for entry in self.entries():
             if entry.info.name == name:
                 return entry
@@ -100,23 +112,28 @@ class Models(Mapping[str, LanguageModel]):
     def files(self, name: str) -> list[Path]:
         """Return the files that a model and its members need."""
         entry = self.entry(name)
-        # Models that keep counting may have an order that no static model has; they count everything themselves.
+        # Models that keep counting may have an order that no static model has; they count
+        # everything themselves.
         members = () if entry.info.family == "ngram" else entry.info.members
         return sorted({*entry.files, *(file for member in members for file in self.files(member))})
 
     def entries(self) -> Iterator[Entry]:
-        """Yield all models: those that training and counting made, those of the evaluation, and those that learn."""
+        """Yield all models: those that training and counting made, those of the evaluation, and
+        those that learn."""
         yield from self.trained()
         yield from self.mixtures()
         yield from self._learning()
 
     def trained(self) -> Iterator[Entry]:
-        """Yield the networks, and the static n-gram models of each kind of token whose counts are there."""
+        """Yield the networks, and the static n-gram models of each kind of token whose counts are
+        there."""
         for run in run_names(self.layout.configs) if self.layout.configs.is_dir() else ():
             config = read_config(self.layout.config(run))
             own = (self.layout.run(run) / name for name in NETWORK_FILES)
             files = (self.layout.config(run), *own, *self._vocab_files(config.token))
-            yield Entry(describe_run(config, self._vocab(config.token)), files, partial(self._open_run, run))
+            yield Entry(
+                describe_run(config, self._vocab(config.token)), files, partial(self._open_run, run)
+            )
         for kind in (kind for kind in KINDS if self.layout.ngrams(kind).is_dir()):
             yield from self._of_counts(kind)
         if self.layout.ngrams("word").is_dir() and self.layout.vocab("char").is_file():
@@ -134,27 +151,41 @@ class Models(Mapping[str, LanguageModel]):
 
     def _of_counts(self, kind: Kind) -> Iterator[Entry]:
         vocab, files = self._vocab(kind), self._ngram_files(kind)
-        yield from (Entry(model.info, files, partial(_same, model)) for model in static_models(self.layout, vocab))
+        yield from (
+            Entry(model.info, files, partial(_same, model))
+            for model in static_models(self.layout, vocab)
+        )
         train = split_file(self.layout.corpus(kind), "train")
         for order in orders_of_few(vocab) if train.is_file() else ():
             info = describe_ngram(KneserNey.smoothing, order, vocab, FEW_TOKENS)
             yield Entry(info, (*files, train), partial(model_of_few, self.layout, vocab, order))
 
     def _learning(self) -> Iterator[Entry]:
-        """Yield the models that keep learning, which are described where their scores are stored."""
+        """Yield the models that keep learning, which are described where their scores are
+        stored."""
         for path in sorted(self.layout.scores.rglob("score.json")):
             info, metadata = read_description(path)
             if info.dynamic:
                 counted = info.counted_token or info.token
-                files = (path, split_file(self.layout.corpus(counted), "train"), *self._vocab_files(info.token))
+                files = (
+                    path,
+                    split_file(self.layout.corpus(counted), "train"),
+                    *self._vocab_files(info.token),
+                )
                 files = files if info.family == "network" else (*files, *self._ngram_files(counted))
                 yield Entry(info, files, partial(self._open_learning, info, metadata))
 
     def _open_learning(self, info: ModelInfo, metadata: Mapping[str, Any]) -> LanguageModel:
         if info.family == "network":
-            from seqlm.models.networks import DynamicNetwork, rms_on_train  # imports the compiled loops
+            from seqlm.models.networks import (  # imports the compiled loops
+                DynamicNetwork,
+                rms_on_train,
+            )
 
-            chosen, train = metadata["choices"], load_split(self.layout.corpus(info.token), "train", mmap=True)
+            chosen, train = (
+                metadata["choices"],
+                load_split(self.layout.corpus(info.token), "train", mmap=True),
+            )
             static = self._open_run(info.members[0])
             rms = partial(rms_on_train, static.network, train)
             return DynamicNetwork(static, chosen["dynamic_lr"], chosen["dynamic_decay"], rms)
@@ -169,7 +200,11 @@ class Models(Mapping[str, LanguageModel]):
         return open_run(self.layout, run, self.device, self.num_threads)
 
     def _open_mixture(self, info: ModelInfo, weights: Mapping[str, float]) -> Mixture:
-        return Mixture(info, [self[member] for member in info.members], [weights[name] for name in info.members])
+        return Mixture(
+            info,
+            [self[member] for member in info.members],
+            [weights[name] for name in info.members],
+        )
 
     def _ngram_files(self, kind: Kind) -> tuple[Path, ...]:
         return (self.layout.ngrams(kind), *self._vocab_files(kind))
@@ -187,7 +222,9 @@ def _same(model: LanguageModel) -> LanguageModel:
     return model
 
 
-def open_models(folder: Path, device: Device | None = "cpu", num_threads: int | None = None) -> Models:
+def open_models(
+    folder: Path, device: Device | None = "cpu", num_threads: int | None = None
+) -> Models:
     """Return the models of a finished run, or of a folder of saved ones.
 
     Raises DataError if there is neither, or if a saved file was changed.
@@ -195,5 +232,7 @@ def open_models(folder: Path, device: Device | None = "cpu", num_threads: int | 
     layout = Layout(folder)
     with read_errors(folder):
         if not check_sealed(folder) and not (layout.params.is_file() and layout.configs.is_dir()):
-            raise DataError(f"{folder}: holds no finished run: run the pipeline there, or name another folder")
+            raise DataError(
+                f"{folder}: holds no finished run: run the pipeline there, or name another folder"
+            )
     return Models(layout, device, num_threads)

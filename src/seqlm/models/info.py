@@ -26,21 +26,23 @@ Family = Literal["ngram", "network", "mixture"]
 
 @dataclass(frozen=True)
 class ModelInfo:
-    """The properties of a model that tables, figures and sentences about it depend on: its name is never parsed."""
+    """The properties of a model that tables, figures and sentences about it depend on: its name is
+    never parsed."""
 
     name: str
-    """The identifier: what is typed, and what files and folders are called. People read what :func:`display_names`
-    returns."""
+    """The identifier: what is typed, and what files and folders are called. People read what
+    :func:`display_names` returns."""
     family: Family
     token: Kind
     """Kind of token that the model predicts."""
     train_chars: int
-    """Characters of train that the model was trained on; the largest number among the members of a mixture."""
+    """Characters of train that the model was trained on; the largest number among the members of a
+    mixture."""
     train_tokens: int | None = None
     """The number of first tokens of train that the model was trained on, if these are not all."""
     counted_token: Kind | None = None
-    """N-gram models: kind of token whose n-grams are counted. It differs from ``token`` for a model over words that is
-    read as a model over characters."""
+    """N-gram models: kind of token whose n-grams are counted. It differs from ``token`` for a model
+    over words that is read as a model over characters."""
     smoothing: str | None = None
     """N-gram models: smoothing method."""
     order: int | None = None
@@ -56,15 +58,24 @@ class ModelInfo:
     epoch: Literal["last", "best"] | None = None
     """Networks: whether the weights are those of the last epoch, or those that were best on val."""
     dynamic: bool = False
-    """Whether the model, or a member of the mixture, keeps learning from the text that it predicts."""
+    """Whether the model, or a member of the mixture, keeps learning from the text that it
+    predicts."""
     chosen_on_val: bool = False
-    """Whether settings, weights or the epoch of the model were chosen on val, so that it looks better there."""
+    """Whether settings, weights or the epoch of the model were chosen on val, so that it looks
+    better there."""
     members: tuple[str, ...] = ()
     """Mixtures: the names of the members. Dynamic models: the name of the static model."""
 
     def as_dynamic(self) -> "ModelInfo":
-        """Return the description of the same model if it keeps learning from the text that it predicts."""
-        return replace(self, name=f"{self.name}{DYNAMIC}", dynamic=True, chosen_on_val=True, members=(self.name,))
+        """Return the description of the same model if it keeps learning from the text that it
+        predicts."""
+        return replace(
+            self,
+            name=f"{self.name}{DYNAMIC}",
+            dynamic=True,
+            chosen_on_val=True,
+            members=(self.name,),
+        )
 
     @property
     def counts_predicted_token(self) -> bool:
@@ -80,11 +91,18 @@ def write_description(path: Path, info: ModelInfo, metadata: Mapping[str, Any]) 
 def read_description(path: Path) -> tuple[ModelInfo, dict[str, Any]]:
     """Return what :func:`write_description` wrote. Raises DataError for a broken file."""
     value = read_checksummed(path, _FORMAT, "run the pipeline again")
-    return ModelInfo(**value["model"] | {"members": tuple(value["model"]["members"])}), value["metadata"]
+    return ModelInfo(**value["model"] | {"members": tuple(value["model"]["members"])}), value[
+        "metadata"
+    ]
 
 
 def describe_ngram(
-    smoothing: str, order: int, vocab: Vocab, num_tokens: int | None = None, *, chosen_on_val: bool = False
+    smoothing: str,
+    order: int,
+    vocab: Vocab,
+    num_tokens: int | None = None,
+    *,
+    chosen_on_val: bool = False,
 ) -> ModelInfo:
     """Return the description of an n-gram model over the tokens of a vocabulary.
 
@@ -125,7 +143,8 @@ def _is_as_in_chapter(config: RunConfig) -> bool:
 
 
 def describe_mixture(members: Sequence[ModelInfo]) -> ModelInfo:
-    """Return what a mixture is; its name joins those of its members, dynamic ones first and marked once."""
+    """Return what a mixture is; its name joins those of its members, dynamic ones first and marked
+    once."""
     dynamic = [member.members[0] for member in members if member.dynamic]
     static = [member.name for member in members if not member.dynamic]
     names = [*dynamic[:-1], dynamic[-1] + DYNAMIC, *static] if dynamic else static
@@ -136,16 +155,18 @@ def describe_mixture(members: Sequence[ModelInfo]) -> ModelInfo:
 
 
 def beginning_chars(vocab: Vocab, num_tokens: int | None) -> int:
-    """Return about how many characters the first tokens of train have, or all of it if ``num_tokens`` is None."""
+    """Return about how many characters the first tokens of train have, or all of it if
+    ``num_tokens`` is None."""
     num_chars, all_tokens = vocab.num_chars["train"], vocab.splits["train"].num_tokens
     return round(num_chars * min((num_tokens or all_tokens) / all_tokens, 1.0))
 
 
 def display_names(models: Iterable[ModelInfo]) -> dict[str, str]:
-    """Return the name that people read for each model, by its identifier: no two models have the same.
+    """Return the name that people read for each model, by its identifier: no two models have the
+    same.
 
-    It says what a model is, with details in brackets, in tables and in sentences. Models that this does not tell apart,
-    such as two runs of one kind, have their identifiers in brackets.
+    It says what a model is, with details in brackets, in tables and in sentences. Models that this
+    does not tell apart, such as two runs of one kind, have their identifiers in brackets.
     """
     infos = {info.name: info for info in models}
     single = {name: info for name, info in infos.items() if info.family != "mixture"}
@@ -167,7 +188,9 @@ def display_names(models: Iterable[ModelInfo]) -> dict[str, str]:
 def _told_apart(names: Mapping[str, str]) -> dict[str, str]:
     """Return names by identifier, with the identifier after those that several models have."""
     counts = Counter(names.values())
-    return {model: name if counts[name] == 1 else f"{name} ({model})" for model, name in names.items()}
+    return {
+        model: name if counts[name] == 1 else f"{name} ({model})" for model, name in names.items()
+    }
 
 
 def _bracketed(name: str, *details: str) -> str:
@@ -178,11 +201,16 @@ def _bracketed(name: str, *details: str) -> str:
 
 
 def _parts(info: ModelInfo) -> list[str]:
-    """Return what a model is, from its properties, and details of it; a mixture has none of its own."""
+    """Return what a model is, from its properties, and details of it; a mixture has none of its
+    own."""
     kind = token_kind(info.counted_token or info.token)
     first = [] if info.train_tokens is None else [f"first {info.train_tokens:,} {kind.noun}s"]
     if info.as_in_chapter:
-        return ["the chapter's RNN", "from scratch" if info.network == "scratch" else "concise", str(info.sampling)]
+        return [
+            "the chapter's RNN",
+            "from scratch" if info.network == "scratch" else "concise",
+            str(info.sampling),
+        ]
     if info.family == "network":
         of = [] if kind.is_character else [f"{kind.noun}s"]
         return [NETWORK_NAMES.get(str(info.network), str(info.network)), *of, *first]

@@ -1,7 +1,8 @@
 """The interface of a trained model: it scores text, returns surprisals, and generates text.
 
-Every model offers two things, from which all others follow: the surprisals of a whole stream of tokens, and a reader
-that gives the distribution of the next token after each token that it has read.
+Every model offers two things, from which all others follow: the surprisals of a whole stream of
+tokens, and a reader that gives the distribution of the next token after each token that it has
+read.
 """
 
 import re
@@ -109,10 +110,11 @@ class LanguageModel(ABC):
         return self.info.name
 
     def token_nll(self, ids: Ids | Sequence[int]) -> Nll:
-        """Return -log p of tokens 2 to N of a stream, each given all tokens before it, shape ``(N - 1,)``.
+        """Return -log p of tokens 2 to N of a stream, each given all tokens before it, shape ``(N -
+        1,)``.
 
-        A dynamic model predicts each token before it learns from it. Raises ParamsError for anything but indices of
-        tokens.
+        A dynamic model predicts each token before it learns from it. Raises ParamsError for
+        anything but indices of tokens.
         """
         last = len(self.vocab) - 1
         try:
@@ -130,7 +132,8 @@ class LanguageModel(ABC):
         """Return what :meth:`token_nll` does; ``ids`` were checked, and are not empty."""
 
     def texts_nll(self, texts: Sequence[Ids]) -> list[Nll]:
-        """Return what :meth:`token_nll` does for each of some texts, together where that is faster."""
+        """Return what :meth:`token_nll` does for each of some texts, together where that is
+        faster."""
         return [self._token_nll(ids) for ids in texts]
 
     @abstractmethod
@@ -138,13 +141,15 @@ class LanguageModel(ABC):
         """Return a reader of a new text. That of a dynamic model learns from what it reads."""
 
     def write(self, layout: Layout) -> None:  # noqa: ARG002 (for other models)
-        """Write the files that the model needs to the folder of a run. Raises ParamsError if it has none to write."""
+        """Write the files that the model needs to the folder of a run. Raises ParamsError if it has
+        none to write."""
         raise ParamsError(f"{self.name}: holds nothing to save")
 
     def save(self, folder: str | Path) -> None:
         """Write the model to a new folder, from which ``seqlm.open(folder)[name]`` reads it.
 
-        Raises ParamsError if the folder exists and is not empty, or if the model holds nothing to save.
+        Raises ParamsError if the folder exists and is not empty, or if the model holds nothing to
+        save.
         """
         from seqlm.models.saving import save
 
@@ -154,7 +159,8 @@ class LanguageModel(ABC):
 
     @cached_property
     def _beginning(self) -> str:
-        """What is read before a text without a context. A subword includes the space before it, so it is read twice."""
+        """What is read before a text without a context. A subword includes the space before it, so
+        it is read twice."""
         if not self.vocab.token_kind.is_character:
             return "  " if self.vocab.token_kind.is_lossless else ""
         return self.vocab.blank
@@ -177,12 +183,15 @@ class LanguageModel(ABC):
         else:
             is_scored = np.arange(len(tokens)) >= len(vocab.tokenize(read))
             # The separator after a context belongs to the text.
-            separator_nll = _count_separators(_WORD.sub("x", read[-1:] + text), separator).nll(vocab.separators)
+            separator_nll = _count_separators(_WORD.sub("x", read[-1:] + text), separator).nll(
+                vocab.separators
+            )
         num_chars = len(text.replace("\n", separator))
         return EncodedText.of(vocab, text, tokens, is_scored, lengths, num_chars, separator_nll)
 
     def _read_text(self, text: object, context: object, space: Space = "before") -> EncodedText:
-        """Return a text, cleaned like the corpus, as tokens. Raises as :func:`require_text` does."""
+        """Return a text, cleaned like the corpus, as tokens. Raises as :func:`require_text`
+        does."""
         text, normalise = require_text(text, "the text"), self.vocab.normalise
         before = "" if context is None else require_text(context, "the context")
         read = clean_text(before, normalise).rstrip(BLANKS)
@@ -204,8 +213,13 @@ class LanguageModel(ABC):
     def score_encoded(self, texts: Sequence[EncodedText]) -> list[TextSurprisals]:
         """Return the surprisals of texts, each as if it were alone."""
         inputs = [each.input_ids for each in texts]
-        found = self.texts_nll(inputs) if len(inputs) > 1 else [self._token_nll(ids) for ids in inputs]
-        return [TextSurprisals(each, self._of_scored(each, nll)) for each, nll in zip(texts, found, strict=True)]
+        found = (
+            self.texts_nll(inputs) if len(inputs) > 1 else [self._token_nll(ids) for ids in inputs]
+        )
+        return [
+            TextSurprisals(each, self._of_scored(each, nll))
+            for each, nll in zip(texts, found, strict=True)
+        ]
 
     def _of_scored(self, text: EncodedText, nll: Nll) -> Nll:
         """Return the surprisals of the scored tokens, given those of tokens 2 to N."""
@@ -219,25 +233,31 @@ class LanguageModel(ABC):
     @overload
     def score(self, text: Texts, *, context: str | Texts | None = None) -> list[Score]: ...
 
-    def score(self, text: str | Texts, *, context: str | Texts | None = None) -> Score | list[Score]:
+    def score(
+        self, text: str | Texts, *, context: str | Texts | None = None
+    ) -> Score | list[Score]:
         """Return how well the model predicts a text, which is cleaned like the corpus first.
 
-        The ``remarks`` of the result say what cleaning changed. A list of texts gives a list of scores, each as if the
-        text were alone, but computed together, which is much faster.
+        The ``remarks`` of the result say what cleaning changed. A list of texts gives a list of
+        scores, each as if the text were alone, but computed together, which is much faster.
 
-        A text begins as if it followed a separator: a character or subword as after a space, a word as one without a
-        known context. A network over words has no distribution of a first word, which it does not score. ``context`` is
-        text that the model reads first instead, without being scored on it: one for all texts, or a list with one for
-        each. A space between context and text, if neither has one there, is added and scored. Models from ARPA files
-        with sentence marks score the first word after ``<s>``.
+        A text begins as if it followed a separator: a character or subword as after a space, a word
+        as one without a known context. A network over words has no distribution of a first word,
+        which it does not score. ``context`` is text that the model reads first instead, without
+        being scored on it: one for all texts, or a list with one for each. A space between context
+        and text, if neither has one there, is added and scored. Models from ARPA files with
+        sentence marks score the first word after ``<s>``.
 
-        Raises DataError for a text without a scored token, and ParamsError for anything but strings.
+        Raises DataError for a text without a scored token, and ParamsError for anything but
+        strings.
         """
         alone = not are_several(text)
         texts = [require_text(text, "the text")] if alone else strings(text, "the text")
         pairs = zip(texts, contexts(context, texts), strict=True)
         scores = []
-        for number, found in enumerate(self.score_encoded([self._read_text(*pair) for pair in pairs])):
+        for number, found in enumerate(
+            self.score_encoded([self._read_text(*pair) for pair in pairs])
+        ):
             which = f"{self.name}: {'the text' if alone else f'text {number}'}"
             scores.append(found.score(which, cleaning_remarks(texts[number], self.vocab.normalise)))
         return scores[0] if alone else scores
@@ -252,24 +272,28 @@ class LanguageModel(ABC):
         groups: Iterable[object] | None = None,
         context: str | Texts | None = None,
     ) -> "pd.DataFrame":
-        """Return a table of the surprisals of a text in bits, with a row for each of its tokens or words.
+        """Return a table of the surprisals of a text in bits, with a row for each of its tokens or
+        words.
 
-        ``by`` is the unit: token (the default) or word. Words are what white space separates in the text as it was
-        given. ``space`` says where a blank belongs that is between two words: ``before`` adds it to the one that it
-        precedes, ``after`` to the one that it follows.
+        ``by`` is the unit: token (the default) or word. Words are what white space separates in the
+        text as it was given. ``space`` says where a blank belongs that is between two words:
+        ``before`` adds it to the one that it precedes, ``after`` to the one that it follows.
 
-        The columns are ``position``; ``text``, the token or the word after cleaning; ``bits``, which include the cost
-        of spelling unknown tokens, but not of separators that a model over words does not predict; ``unknown``; and
-        ``reason``, which says why bits are missing, for example because cleaning removed the word.
+        The columns are ``position``; ``text``, the token or the word after cleaning; ``bits``,
+        which include the cost of spelling unknown tokens, but not of separators that a model over
+        words does not predict; ``unknown``; and ``reason``, which says why bits are missing, for
+        example because cleaning removed the word.
 
-        ``words`` gives the words themselves, in place of the text: the table has one row for each, in their order. They
-        are joined by spaces, unless the text is given too. ``groups`` has a label for each word, such as the number of
-        its sentence; words of one group are a text of their own. If the words are a column of a table of pandas, the
-        result has the index of this table.
+        ``words`` gives the words themselves, in place of the text: the table has one row for each,
+        in their order. They are joined by spaces, unless the text is given too. ``groups`` has a
+        label for each word, such as the number of its sentence; words of one group are a text of
+        their own. If the words are a column of a table of pandas, the result has the index of this
+        table.
 
-        A list of texts, a list of lists of words, and groups give one table with the column ``group`` first: the number
-        of the text, or the label. ``context`` is that of :meth:`score`; if there are groups, a list of contexts has one
-        for each group, in the order in which they begin.
+        A list of texts, a list of lists of words, and groups give one table with the column
+        ``group`` first: the number of the text, or the label. ``context`` is that of :meth:`score`;
+        if there are groups, a list of contexts has one for each group, in the order in which they
+        begin.
 
         Raises ParamsError if the text does not have the given words, and as :meth:`score` does.
         """
@@ -285,13 +309,19 @@ class LanguageModel(ABC):
         if by == "token":
             return request.table([found.token_rows() for found in scored])
         lists = request.words or [words_of(each, self.vocab.normalise) for each in request.texts]
-        return request.table([found.word_rows(each, space) for found, each in zip(scored, lists, strict=True)])
+        return request.table(
+            [found.word_rows(each, space) for found, each in zip(scored, lists, strict=True)]
+        )
 
     @overload
-    def generate(self, prefix: str, num_preds: int = 100, **options: Unpack[GenerateOptions]) -> str: ...
+    def generate(
+        self, prefix: str, num_preds: int = 100, **options: Unpack[GenerateOptions]
+    ) -> str: ...
 
     @overload
-    def generate(self, prefix: Texts, num_preds: int = 100, **options: Unpack[GenerateOptions]) -> list[str]: ...
+    def generate(
+        self, prefix: Texts, num_preds: int = 100, **options: Unpack[GenerateOptions]
+    ) -> list[str]: ...
 
     def generate(
         self,
@@ -305,36 +335,53 @@ class LanguageModel(ABC):
     ) -> str | list[str]:
         """Return the ``num_preds`` tokens that follow a prefix as text, without the prefix.
 
-        With ``temperature`` 0 each token is the most likely one; otherwise it is drawn from q proportional to p to the
-        power 1 / temperature (exercise 8.5-3 with alpha = 1 / temperature). ``top_k`` keeps the k most likely tokens;
-        ``top_p`` keeps the smallest set of most likely tokens that has this much probability (nucleus).
+        With ``temperature`` 0 each token is the most likely one; otherwise it is drawn from q
+        proportional to p to the power 1 / temperature (exercise 8.5-3 with alpha = 1 /
+        temperature). ``top_k`` keeps the k most likely tokens; ``top_p`` keeps the smallest set of
+        most likely tokens that has this much probability (nucleus).
 
-        A list of prefixes gives a list of texts. A prefix is cleaned like the corpus, and tokens that the vocabulary
-        lacks are read as ``<unk>``. Raises DataError if a prefix has no token, and ParamsError for a number of tokens
-        below 1, a seed outside 0 to 2**32 - 1, and other values that make no sense.
+        A list of prefixes gives a list of texts. A prefix is cleaned like the corpus, and tokens
+        that the vocabulary lacks are read as ``<unk>``. Raises DataError if a prefix has no token,
+        and ParamsError for a number of tokens below 1, a seed outside 0 to 2**32 - 1, and other
+        values that make no sense.
         """
-        options = {"num_preds": num_preds, "temperature": temperature, "top_k": top_k, "top_p": top_p, "seed": seed}
+        options = {
+            "num_preds": num_preds,
+            "temperature": temperature,
+            "top_k": top_k,
+            "top_p": top_p,
+            "seed": seed,
+        }
         num_preds, *how, seed = (
-            check_argument(value, name, _OPTIONS[name], function="generate") for name, value in options.items()
+            check_argument(value, name, _OPTIONS[name], function="generate")
+            for name, value in options.items()
         )
         rng = np.random.default_rng(seed)
         alone = not are_several(prefix)
         prefixes = [require_text(prefix, "the prefix")] if alone else strings(prefix, "the prefix")
         encoded = [self._encode_prefix(each) for each in prefixes]
-        texts = [self._continue(ids, num_preds, lambda probs: pick_token(probs, rng, *how)) for ids in encoded]
+        texts = [
+            self._continue(ids, num_preds, lambda probs: pick_token(probs, rng, *how))
+            for ids in encoded
+        ]
         return texts[0] if alone else texts
 
     def _encode_prefix(self, prefix: str) -> list[int]:
         """Return the tokens of a prefix. Raises DataError if it has none."""
         text = clean_text(require_text(prefix, "the prefix"), self.vocab.normalise)
         # A space at its end is read too.
-        ids = self.vocab.encode(self.vocab.tokenize(text + " " * (prefix[-1:].isspace() and bool(text))))
+        ids = self.vocab.encode(
+            self.vocab.tokenize(text + " " * (prefix[-1:].isspace() and bool(text)))
+        )
         if not len(ids):
-            raise DataError(f"the prefix {prefix!r} contains no {self.vocab.token_kind.noun}: give at least one")
+            raise DataError(
+                f"the prefix {prefix!r} contains no {self.vocab.token_kind.noun}: give at least one"
+            )
         return [int(index) for index in ids]
 
     def _continue(self, prefix: Sequence[int], num_preds: int, pick: Callable[[Probs], int]) -> str:
-        """Return the text of the ``num_preds`` tokens after a prefix, including the space before a word."""
+        """Return the text of the ``num_preds`` tokens after a prefix, including the space before a
+        word."""
         reader, tokens = self.reader(), list[str]()
         for token in prefix:
             reader.read(token)
@@ -354,7 +401,9 @@ def _count_separators(shape: str, line_separator: str) -> Separators:
 
 def cleaning_remarks(text: str, normalise: str) -> list[str]:
     """Return what a user should know about the cleaning of a text."""
-    if normalise == "letters" and (replaced := _NOT_KEPT.findall(unicodedata.normalize("NFC", text))):
+    if normalise == "letters" and (
+        replaced := _NOT_KEPT.findall(unicodedata.normalize("NFC", text))
+    ):
         number = quantity(len(replaced), "character")
         remark = f"cleaned like the corpus, by preprocess.normalise: spaces replace {number} other than A to Z"
         return [remark, *decoding_warnings(Letters.of(text.encode()), normalise)]
@@ -362,11 +411,17 @@ def cleaning_remarks(text: str, normalise: str) -> list[str]:
 
 
 def pick_token(
-    probs: Probs, rng: np.random.Generator, temperature: float, top_k: int | None, top_p: float | None
+    probs: Probs,
+    rng: np.random.Generator,
+    temperature: float,
+    top_k: int | None,
+    top_p: float | None,
 ) -> int:
-    """Return one token, given the probability of each, shape ``(V,)``; the options are those of ``generate``.
+    """Return one token, given the probability of each, shape ``(V,)``; the options are those of
+    ``generate``.
 
-    ``<unk>``, token 0, is never chosen, because it is not text. Raises DataError if only it can follow.
+    ``<unk>``, token 0, is never chosen, because it is not text. Raises DataError if only it can
+    follow.
     """
     allowed = probs[1:]
     if not allowed.any():

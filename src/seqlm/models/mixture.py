@@ -14,7 +14,8 @@ from seqlm.models.scored_text import Ids
 
 
 def mix(nll: Sequence[Nll], weights: NDArray[np.float64]) -> Nll:
-    """Return the surprisals of the mixture of models whose surprisals are ``nll``; the weights sum to 1."""
+    """Return the surprisals of the mixture of models whose surprisals are ``nll``; the weights sum
+    to 1."""
     probs = np.zeros(len(nll[0]))
     for weight, each in zip(weights, nll, strict=True):
         probs += weight * exp(-each)
@@ -24,7 +25,9 @@ def mix(nll: Sequence[Nll], weights: NDArray[np.float64]) -> Nll:
 class Mixture(LanguageModel):
     """A linear mixture: p is the weighted mean of the members' p."""
 
-    def __init__(self, info: ModelInfo, members: Sequence[LanguageModel], weights: Sequence[float]) -> None:
+    def __init__(
+        self, info: ModelInfo, members: Sequence[LanguageModel], weights: Sequence[float]
+    ) -> None:
         """Take models over the same tokens, and their weights."""
         super().__init__(info, members[0].vocab)
         self.members, self.weights = list(members), np.array(weights)
@@ -52,5 +55,8 @@ class _MixtureReader(Reader):
 
     def next_probs(self) -> Probs:
         # Added up in this order: the order of a product by NumPy depends on the processor.
-        probs = (weight * reader.next_probs() for weight, reader in zip(self._weights, self._readers, strict=True))
+        probs = (
+            weight * reader.next_probs()
+            for weight, reader in zip(self._weights, self._readers, strict=True)
+        )
         return reduce(np.add, probs)

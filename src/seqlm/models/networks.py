@@ -1,10 +1,11 @@
 """Networks: as they were trained, and as they keep learning from the text that they have predicted.
 
-That is dynamic evaluation (Krause et al. 2018). After each segment of text, every parameter takes a step along its
-gradient divided by the root mean square of its gradients on the training text, and is pulled back towards its trained
-value; parameters with large gradients are pulled more strongly. So the influence of earlier text fades. The divisor is
-damped by a share of the average root mean square: a parameter that train hardly uses, such as a row for a rare token,
-would otherwise take huge steps.
+That is dynamic evaluation (Krause et al. 2018). After each segment of text, every parameter takes a
+step along its gradient divided by the root mean square of its gradients on the training text, and
+is pulled back towards its trained value; parameters with large gradients are pulled more strongly.
+So the influence of earlier text fades. The divisor is damped by a share of the average root mean
+square: a parameter that train hardly uses, such as a row for a rare token, would otherwise take
+huge steps.
 """
 
 import math
@@ -24,14 +25,23 @@ from seqlm.models.info import ModelInfo, describe_run
 from seqlm.models.language_model import LanguageModel, Probs, Reader
 from seqlm.models.scored_text import Ids
 from seqlm.networks.building import open_network
-from seqlm.networks.network import Logits, Network, Weights, nll_array, probabilities, rows_nll, stream_nll
+from seqlm.networks.network import (
+    Logits,
+    Network,
+    Weights,
+    nll_array,
+    probabilities,
+    rows_nll,
+    stream_nll,
+)
 from seqlm.train.settings import read_config
 from seqlm.vocab.vocabulary import Vocab
 
 _ROWS = 64
 """Texts that a network reads at the same time."""
 UPDATE_EVERY = 32
-"""Tokens between two updates: as many as the steps of the minibatches that the LSTM is trained with."""
+"""Tokens between two updates: as many as the steps of the minibatches that the LSTM is trained
+with."""
 RMS_SEGMENTS = 1000
 """Segments of train whose gradients give the root mean squares: with more, these hardly change."""
 DAMPING = 0.3
@@ -39,7 +49,8 @@ DAMPING = 0.3
 SEGMENT_WARMUP = 64
 """Tokens that the network reads before a segment of train."""
 NUM_PARTS = 8
-"""The segments of train are summed in this many parts, whatever the number of threads, so that sums have one order."""
+"""The segments of train are summed in this many parts, whatever the number of threads, so that sums
+have one order."""
 
 
 class StaticNetwork(LanguageModel):
@@ -54,7 +65,8 @@ class StaticNetwork(LanguageModel):
         return stream_nll(self.network, ids)
 
     def texts_nll(self, texts: Sequence[Ids]) -> list[Nll]:
-        """Return -log p of tokens 2 to N of each text; texts of about one length are read together."""
+        """Return -log p of tokens 2 to N of each text; texts of about one length are read
+        together."""
         found = [np.empty(0)] * len(texts)
         by_length = sorted(range(len(texts)), key=lambda index: len(texts[index]))
         for start in range(0, len(by_length), _ROWS):
@@ -87,23 +99,33 @@ class NetworkReader(Reader):
     def next_probs(self) -> Probs:
         """Return p of every token. Raises ParamsError before the first token."""
         if self._logits is None:
-            raise ParamsError("a network predicts nothing before it has read a token: call read first")
+            raise ParamsError(
+                "a network predicts nothing before it has read a token: call read first"
+            )
         return np.asarray(probabilities(self._logits)[0])
 
 
-def open_run(layout: Layout, run: str, device: Device | None = None, num_threads: int | None = None) -> StaticNetwork:
-    """Return the network of a run, on the device and with the threads of its own settings, unless others are given."""
+def open_run(
+    layout: Layout, run: str, device: Device | None = None, num_threads: int | None = None
+) -> StaticNetwork:
+    """Return the network of a run, on the device and with the threads of its own settings, unless
+    others are given."""
     config = read_config(layout.config(run))
     vocab = Vocab.load(layout.vocab(config.token), config.token)
-    network = open_network(layout.run(run), run, vocab.key, device or config.device, num_threads or config.num_threads)
+    network = open_network(
+        layout.run(run), run, vocab.key, device or config.device, num_threads or config.num_threads
+    )
     return StaticNetwork(describe_run(config, vocab), vocab, network)
 
 
-def dynamic_update(lr: float, decay: float, rms: Weights, trained: Weights) -> Callable[[Network], None]:
-    """Return what changes the weights of a network by its gradients and pulls them back to the trained ones.
+def dynamic_update(
+    lr: float, decay: float, rms: Weights, trained: Weights
+) -> Callable[[Network], None]:
+    """Return what changes the weights of a network by its gradients and pulls them back to the
+    trained ones.
 
-    ``rms`` are the root mean squares of gradients (:func:`gradient_rms`). ``decay`` is the share of the way back that a
-    parameter of average root mean square takes at each update.
+    ``rms`` are the root mean squares of gradients (:func:`gradient_rms`). ``decay`` is the share of
+    the way back that a parameter of average root mean square takes at each update.
     """
     average = sum(float(each.sum()) for each in rms) / sum(math.prod(each.shape) for each in rms)
     average = average or 1.0  # without any gradient on train, all weights are equally important
@@ -113,9 +135,12 @@ def dynamic_update(lr: float, decay: float, rms: Weights, trained: Weights) -> C
 
 
 def gradient_rms(network: Network, ids: Ids, *, segment_length: int, num_segments: int) -> Weights:
-    """Return the root mean square of each parameter's gradient over evenly spaced segments of a stream."""
+    """Return the root mean square of each parameter's gradient over evenly spaced segments of a
+    stream."""
     num_starts = len(range(0, len(ids) - 1, segment_length))
-    chosen = np.unique(np.linspace(0, num_starts - 1, min(num_segments, num_starts)).astype(np.int64))
+    chosen = np.unique(
+        np.linspace(0, num_starts - 1, min(num_segments, num_starts)).astype(np.int64)
+    )
     parts = np.array_split(chosen * segment_length, NUM_PARTS)
     totals = [0 * weight for weight in network.weights]
     for part in network.imap(partial(_sums_of_squares, network, ids, segment_length), parts):
@@ -130,14 +155,17 @@ def rms_on_train(network: Network, train: Ids) -> Weights:
 
 
 def _sums_of_squares(network: Network, ids: Ids, length: int, starts: NDArray[np.int64]) -> Weights:
-    """Return the sums of each parameter's squared gradients over the segments that begin at ``starts``."""
+    """Return the sums of each parameter's squared gradients over the segments that begin at
+    ``starts``."""
     observed = network.copy()
     squares = [0 * weight for weight in observed.weights]
     with observed.without_subnormals():
         for start in starts.tolist():
             raise_if_cancelled()
             state, before = observed.initial_state(1), min(start, SEGMENT_WARMUP)
-            stream = np.asarray(ids[start - before : start + length + 1], np.int64)  # not all of a large text at once
+            stream = np.asarray(
+                ids[start - before : start + length + 1], np.int64
+            )  # not all of a large text at once
             if before > 0:
                 state = observed.advance_state(stream[None, :before], state)
             observed.compute_gradients(*_segment(stream, before, length), state)
@@ -146,11 +174,14 @@ def _sums_of_squares(network: Network, ids: Ids, length: int, starts: NDArray[np
     return squares
 
 
-def dynamic_nll(network: Network, ids: Ids, update: Callable[[Network], None], *, update_every: int) -> Nll:
-    """Return -log p of tokens 2 to N of a stream, shape ``(N - 1,)``, with an update after every ``update_every``.
+def dynamic_nll(
+    network: Network, ids: Ids, update: Callable[[Network], None], *, update_every: int
+) -> Nll:
+    """Return -log p of tokens 2 to N of a stream, shape ``(N - 1,)``, with an update after every
+    ``update_every``.
 
-    Each segment is scored before the network learns from it; ``update`` gets the network with its gradients.
-    ``network`` itself is not changed.
+    Each segment is scored before the network learns from it; ``update`` gets the network with its
+    gradients. ``network`` itself is not changed.
     """
     adapted, stream, segments = network.copy(), np.asarray(ids, np.int64), []
     state = adapted.initial_state(1)
@@ -164,7 +195,9 @@ def dynamic_nll(network: Network, ids: Ids, update: Callable[[Network], None], *
     return np.concatenate(segments) if segments else np.empty(0)
 
 
-def _segment(stream: NDArray[np.int64], start: int, length: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def _segment(
+    stream: NDArray[np.int64], start: int, length: int
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Return inputs and targets of the segment that begins at ``start``, each ``(1, T)``."""
     end = min(start + length, len(stream) - 1)
     return stream[None, start:end], stream[None, start + 1 : end + 1]
@@ -173,8 +206,11 @@ def _segment(stream: NDArray[np.int64], start: int, length: int) -> tuple[NDArra
 class DynamicNetwork(LanguageModel):
     """A network that keeps learning from the text that it reads."""
 
-    def __init__(self, static: StaticNetwork, lr: float, decay: float, rms: Callable[[], Weights]) -> None:
-        """Take the static network, the settings of its updates, and what returns :func:`rms_on_train`."""
+    def __init__(
+        self, static: StaticNetwork, lr: float, decay: float, rms: Callable[[], Weights]
+    ) -> None:
+        """Take the static network, the settings of its updates, and what returns
+        :func:`rms_on_train`."""
         super().__init__(static.info.as_dynamic(), static.vocab)
         self._network, self.lr, self.decay, self._rms = static.network, lr, decay, rms
 
@@ -202,7 +238,9 @@ class _LearningReader(NetworkReader):
         self._segment.append(token)
         if len(self._segment) > UPDATE_EVERY:
             stream = np.array([self._segment])
-            _, self._state = self._network.compute_gradients(stream[:, :-1], stream[:, 1:], self._state)
+            _, self._state = self._network.compute_gradients(
+                stream[:, :-1], stream[:, 1:], self._state
+            )
             self._update(self._network)
             self._segment, self._step = [token], self._network.step_fn(self._state)
         super().read(token)

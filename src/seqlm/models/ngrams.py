@@ -26,26 +26,30 @@ from seqlm.vocab.corpus import load_split
 from seqlm.vocab.vocabulary import Vocab
 
 FEW_TOKENS = 10_000
-"""Models of this many tokens of train are compared with the networks of sections 8.5 and 8.6, which see as many."""
+"""Models of this many tokens of train are compared with the networks of sections 8.5 and 8.6, which
+see as many."""
 ORDERS_OF_FEW = {"char": (1, 3, 5)}
 """The orders of these models, by kind of token."""
 NUM_UPDATES = 40
-"""How many times in a text everything is counted again: with more, scores hardly improve and take longer."""
+"""How many times in a text everything is counted again: with more, scores hardly improve and take
+longer."""
 MAX_TOKENS = 200_000
-"""A longer train is not counted again and again, and its model over words not read as one over characters: both take
-long, and on long texts they add little."""
+"""A longer train is not counted again and again, and its model over words not read as one over
+characters: both take long, and on long texts they add little."""
 
 
 @dataclass(frozen=True)
 class Recounting:
-    """The n-gram model at each place of a text: always the same, or one that has counted the text before."""
+    """The n-gram model at each place of a text: always the same, or one that has counted the text
+    before."""
 
     model_after: Callable[[Sequence[int] | Ids], NGramModel]
     """Returns the model after the tokens read so far."""
     num_updates: int = 1
     """In how many equal parts a text is counted that is scored as a whole."""
     update_every: int | None = None
-    """After how many tokens everything is counted again in a text that is read token by token; None: never."""
+    """After how many tokens everything is counted again in a text that is read token by token;
+    None: never."""
 
     @classmethod
     def fixed(cls, model: NGramModel) -> Self:
@@ -54,7 +58,8 @@ class Recounting:
 
     @classmethod
     def of_train(cls, layout: Layout, counted: Vocab, order: int, predicted: Vocab) -> Self:
-        """Return Kneser-Ney models of train and the text so far; ``predicted``: the vocabulary of what is predicted."""
+        """Return Kneser-Ney models of train and the text so far; ``predicted``: the vocabulary of
+        what is predicted."""
         train = load_split(layout.corpus(counted.kind), "train", mmap=True)
         unknown = _unknown_of(layout, counted)
 
@@ -62,10 +67,13 @@ class Recounting:
             text = np.concatenate([train, np.asarray(read, np.int64)])
             return KneserNey(count_ngrams(text, len(counted), order), order, unknown=unknown)
 
-        return cls(model_after, NUM_UPDATES, max(predicted.splits["test"].num_tokens // NUM_UPDATES, 1))
+        return cls(
+            model_after, NUM_UPDATES, max(predicted.splits["test"].num_tokens // NUM_UPDATES, 1)
+        )
 
     def is_due(self, num_read: int) -> bool:
-        """Return whether everything is counted again: after the first token, and after each interval from there."""
+        """Return whether everything is counted again: after the first token, and after each
+        interval from there."""
         return self.update_every is not None and (num_read - 1) % self.update_every == 0
 
     def parts(self, length: int) -> list[range]:
@@ -88,8 +96,11 @@ class NGram(LanguageModel):
 
     @classmethod
     def of(cls, model: NGramModel, vocab: Vocab, num_tokens: int | None = None) -> Self:
-        """Return a model that stays as it is; ``num_tokens``: the first tokens of train that it counts, if not all."""
-        info = describe_ngram(model.smoothing, model.order, vocab, num_tokens, chosen_on_val=model.chosen_on_val)
+        """Return a model that stays as it is; ``num_tokens``: the first tokens of train that it
+        counts, if not all."""
+        info = describe_ngram(
+            model.smoothing, model.order, vocab, num_tokens, chosen_on_val=model.chosen_on_val
+        )
         return cls(info, vocab, Recounting.fixed(model))
 
     @property
@@ -106,7 +117,8 @@ class NGram(LanguageModel):
         return np.concatenate(found)
 
     def texts_nll(self, texts: Sequence[Ids]) -> list[Nll]:
-        """Return -log p of tokens 2 to N of each text; those of a model that does not count are found together."""
+        """Return -log p of tokens 2 to N of each text; those of a model that does not count are
+        found together."""
         if self.info.dynamic:
             return super().texts_nll(texts)
         probs = self.model.texts_probs(texts)
@@ -123,11 +135,14 @@ class NGram(LanguageModel):
         Raises ParamsError if it is not a static Kneser-Ney model.
         """
         if self.info.dynamic or not isinstance(self.model, KneserNey):
-            raise ParamsError(f"{self.name}: only static Kneser-Ney models have the form of an ARPA file")
+            raise ParamsError(
+                f"{self.name}: only static Kneser-Ney models have the form of an ARPA file"
+            )
         write_arpa(as_path(path, "path"), self.model, self.vocab.tokens)
 
     def write(self, layout: Layout) -> None:
-        """Write the vocabulary and the counts as a run has them. Raises ParamsError if the model has no counts."""
+        """Write the vocabulary and the counts as a run has them. Raises ParamsError if the model
+        has no counts."""
         model, kind = self.model, self.vocab.kind
         if not model.order:  # the uniform model
             raise ParamsError(f"{self.name}: holds nothing to save")
@@ -155,12 +170,17 @@ class _NGramReader(Reader):
 
 def static_models(layout: Layout, vocab: Vocab) -> list[NGram]:
     """Return the models of all smoothing methods and orders over the tokens of a vocabulary."""
-    return [NGram.of(model, vocab) for model in load_models(layout.ngrams(vocab.kind), vocab.key).values()]
+    return [
+        NGram.of(model, vocab)
+        for model in load_models(layout.ngrams(vocab.kind), vocab.key).values()
+    ]
 
 
 def orders_of_few(vocab: Vocab) -> tuple[int, ...]:
     """Return the orders of the models of few tokens; none if train has no more tokens."""
-    return ORDERS_OF_FEW.get(vocab.kind, ()) if vocab.splits["train"].num_tokens > FEW_TOKENS else ()
+    return (
+        ORDERS_OF_FEW.get(vocab.kind, ()) if vocab.splits["train"].num_tokens > FEW_TOKENS else ()
+    )
 
 
 def model_of_few(layout: Layout, vocab: Vocab, order: int) -> NGram:
@@ -178,5 +198,7 @@ def recounting_model(layout: Layout, vocab: Vocab, order: int) -> NGram:
 
 def _unknown_of(layout: Layout, vocab: Vocab) -> Unknown:
     """Return how the Kneser-Ney models over a kind of token treat unknown ones."""
-    unknown: Unknown = load_counts(layout.ngrams(vocab.kind), vocab.key)[1][KneserNey.smoothing]["unknown"]
+    unknown: Unknown = load_counts(layout.ngrams(vocab.kind), vocab.key)[1][KneserNey.smoothing][
+        "unknown"
+    ]
     return unknown

@@ -1,6 +1,7 @@
 """Folders of saved models: without the pipeline, but with its files, and the SHA-256 of each.
 
-``seqlm.open`` reads such a folder like that of a run. It checks the files, because the folder may come from elsewhere.
+``seqlm.open`` reads such a folder like that of a run. It checks the files, because the folder may
+come from elsewhere.
 """
 
 import shutil
@@ -28,10 +29,11 @@ _ADVICE = "save the models again"
 
 
 def save(folder: str | Path, models: "Iterable[LanguageModel]") -> int:
-    """Write models, from a run or fitted, and the members of mixtures to a new folder; return the number of files.
+    """Write models, from a run or fitted, and the members of mixtures to a new folder; return the
+    number of files.
 
-    The training text goes along only if one of the models needs it. Raises ParamsError if the folder exists and is not
-    empty, and if a model holds nothing to save.
+    The training text goes along only if one of the models needs it. Raises ParamsError if the
+    folder exists and is not empty, and if a model holds nothing to save.
     """
     folder = as_path(folder, "folder")
     with write_errors(folder):
@@ -43,7 +45,11 @@ def save(folder: str | Path, models: "Iterable[LanguageModel]") -> int:
                 model.write(Layout(work))
                 continue
             root, files = model.files
-            for path in (each for file in files for each in ([file] if file.is_file() else sorted(file.iterdir()))):
+            for path in (
+                each
+                for file in files
+                for each in ([file] if file.is_file() else sorted(file.iterdir()))
+            ):
                 target = work / path.relative_to(root)
                 with write_errors(target):
                     target.parent.mkdir(parents=True, exist_ok=True)
@@ -58,7 +64,8 @@ def save(folder: str | Path, models: "Iterable[LanguageModel]") -> int:
 
 
 def check_sealed(folder: Path) -> bool:
-    """Return whether a folder was saved, and not made by a run. Raises DataError if a file is missing or changed."""
+    """Return whether a folder was saved, and not made by a run. Raises DataError if a file is
+    missing or changed."""
     if not (folder / _NAME).is_file():
         return False
     for name, digest in read_checksummed(folder / _NAME, _FORMAT, _ADVICE)["sha256"].items():

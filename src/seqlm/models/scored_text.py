@@ -1,7 +1,9 @@
-"""A text that models are scored on, as tokens of one kind, and the figures that sum up surprisals on it.
+"""A text that models are scored on, as tokens of one kind, and the figures that sum up surprisals
+on it.
 
-In a split of the corpus, tokens 2 to N are scored, each given all tokens before it: the first token is only read. A
-long split is scored in passages. Before each passage after the first, a model reads some tokens without being scored.
+In a split of the corpus, tokens 2 to N are scored, each given all tokens before it: the first token
+is only read. A long split is scored in passages. Before each passage after the first, a model reads
+some tokens without being scored.
 """
 
 import math
@@ -30,7 +32,8 @@ class Stream:
     """A text of n scored tokens, and what a model reads to score them."""
 
     input_ids: Ids
-    """What a model reads: the scored tokens, and tokens that are only read, such as the warm-up before a passage."""
+    """What a model reads: the scored tokens, and tokens that are only read, such as the warm-up
+    before a passage."""
     is_scored: NDArray[np.bool_]
     """For each token of ``input_ids``, whether it is scored."""
     lengths: NDArray[np.int64]
@@ -38,9 +41,11 @@ class Stream:
     num_chars: int
     """Scored characters, with lines joined. Bits per character divide by this number."""
     spelling: Nll
-    """What it costs in nats to spell each token that the vocabulary lacks, 0 for the others; shape ``(n,)``."""
+    """What it costs in nats to spell each token that the vocabulary lacks, 0 for the others; shape
+    ``(n,)``."""
     separator_nll: float = 0.0
-    """What the separators between words cost in nats, which models over words do not predict; 0 for other tokens."""
+    """What the separators between words cost in nats, which models over words do not predict; 0 for
+    other tokens."""
     share: float = 1.0
     """The share of its split that this text is, in characters."""
 
@@ -50,7 +55,9 @@ class Stream:
         Raises DataError if the surprisals belong to another text.
         """
         if len(nll) != len(self.spelling):
-            raise DataError(f"{len(nll):,} surprisals for a text of {len(self.spelling):,} scored tokens: score again")
+            raise DataError(
+                f"{len(nll):,} surprisals for a text of {len(self.spelling):,} scored tokens: score again"
+            )
         return nll + self.spelling
 
     @cached_property
@@ -59,7 +66,8 @@ class Stream:
         return np.concatenate([self.input_ids[:1], self.input_ids[self.is_scored]])
 
     def nll(self, score: Callable[[Ids], Nll]) -> Nll:
-        """Return the surprisals of the scored tokens; ``score`` gives those of tokens 2 to N of any N tokens."""
+        """Return the surprisals of the scored tokens; ``score`` gives those of tokens 2 to N of any
+        N tokens."""
         return score(self.input_ids)[self.is_scored[1:]]
 
     @property
@@ -68,16 +76,20 @@ class Stream:
         return min(NUM_BLOCKS, self.num_chars // MIN_BLOCK_CHARS)
 
     def block_bits(self, nll: Nll, num_blocks: int) -> NDArray[np.float64]:
-        """Return bits per character on each of some blocks of equally many characters; shape ``(num_blocks,)``.
+        """Return bits per character on each of some blocks of equally many characters; shape
+        ``(num_blocks,)``.
 
-        The bits of a token are spread over its characters, so blocks begin at the same characters for all kinds of
-        tokens. Separators between words are shared equally by the words. Raises DataError as above.
+        The bits of a token are spread over its characters, so blocks begin at the same characters
+        for all kinds of tokens. Separators between words are shared equally by the words. Raises
+        DataError as above.
         """
         number = max(len(nll), 1)
         ends = np.cumsum(self.lengths + (self.num_chars - self.lengths.sum()) / number)
         bits = np.cumsum(self.with_spelling(nll) + self.separator_nll / number) / math.log(2)
         cuts = np.linspace(0, ends[-1], num_blocks + 1)
-        return np.asarray(np.diff(np.interp(cuts, [0, *ends], [0, *bits])) * num_blocks / self.num_chars)
+        return np.asarray(
+            np.diff(np.interp(cuts, [0, *ends], [0, *bits])) * num_blocks / self.num_chars
+        )
 
 
 Streams = dict[str, Stream]
@@ -85,19 +97,26 @@ Streams = dict[str, Stream]
 
 
 def stream_of(ids: Ids, lengths: NDArray[np.int64], spelling: Nll, num_chars: int) -> Stream:
-    """Return tokens that are read as one text as a stream; lengths and costs are those of tokens 2 to N."""
+    """Return tokens that are read as one text as a stream; lengths and costs are those of tokens 2
+    to N."""
     return Stream(
-        num_chars=num_chars, lengths=lengths, spelling=spelling, input_ids=ids, is_scored=np.arange(len(ids)) > 0
+        num_chars=num_chars,
+        lengths=lengths,
+        spelling=spelling,
+        input_ids=ids,
+        is_scored=np.arange(len(ids)) > 0,
     )
 
 
 def measure(nll: Nll, text: Stream) -> dict[str, Any]:
-    """Return the figures that sum up the surprisals of a text: the only place that turns nats into bits.
+    """Return the figures that sum up the surprisals of a text: the only place that turns nats into
+    bits.
 
-    Perplexity and nats are per token of the model's own kind. Bits per character add the costs of spelling unknown
-    tokens and of separators between words, and divide by the scored characters, so those of all kinds of models are on
-    one scale. ``scored_share`` is the share of its split that the text is. Infinite values are None, with a reason.
-    Raises DataError if the surprisals belong to another text.
+    Perplexity and nats are per token of the model's own kind. Bits per character add the costs of
+    spelling unknown tokens and of separators between words, and divide by the scored characters, so
+    those of all kinds of models are on one scale. ``scored_share`` is the share of its split that
+    the text is. Infinite values are None, with a reason. Raises DataError if the surprisals belong
+    to another text.
     """
     total, number = float(nll.sum()), max(len(nll), 1)
     with_costs = float(text.with_spelling(nll).sum()) + text.separator_nll
@@ -106,7 +125,9 @@ def measure(nll: Nll, text: Stream) -> dict[str, Any]:
         "perplexity": perplexity(total, number),
         "bits_per_character": bits_per_character(with_costs, max(text.num_chars, 1)),
     }
-    found: dict[str, Any] = {name: value if math.isfinite(value) else None for name, value in values.items()}
+    found: dict[str, Any] = {
+        name: value if math.isfinite(value) else None for name, value in values.items()
+    }
     if None in found.values():
         impossible, invalid = int(np.isinf(nll).sum()), int(np.isnan(nll).sum())
         found["reason"] = (
@@ -117,13 +138,15 @@ def measure(nll: Nll, text: Stream) -> dict[str, Any]:
 
 
 def bits_or_infinity(metrics: Any) -> float:
-    """Return bits per character as a number to compare: infinity if the model gives a token no probability."""
+    """Return bits per character as a number to compare: infinity if the model gives a token no
+    probability."""
     bits = metrics["bits_per_character"]
     return math.inf if bits is None else float(bits)
 
 
 def chars_up_to_first(vocab: Vocab, text: str, first: str) -> int:
-    """Return how many characters a text has up to and including its first token, with lines joined."""
+    """Return how many characters a text has up to and including its first token, with lines
+    joined."""
     joined = text.replace("\n", vocab.line_separator)
     num_blanks = 0 if vocab.token_kind.is_lossless else len(joined) - len(joined.lstrip(BLANKS))
     return num_blanks + vocab.token_kind.length(first)

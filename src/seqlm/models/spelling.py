@@ -1,10 +1,10 @@
 """The spelling of unknown words, which a model over words does not predict.
 
-A model over words that predicts ``<unk>`` has not said which word. To compare it with models over characters, each
-unknown word is charged the surprisal of its spelling under a small character model, so that no model gains by not
-knowing a word. A character that even this model lacks, like an unknown character of a character model, is charged as
-one of all Unicode characters. Separators (:mod:`seqlm.vocab.separators`) are not charged; what they would cost is
-reported.
+A model over words that predicts ``<unk>`` has not said which word. To compare it with models over
+characters, each unknown word is charged the surprisal of its spelling under a small character
+model, so that no model gains by not knowing a word. A character that even this model lacks, like an
+unknown character of a character model, is charged as one of all Unicode characters. Separators
+(:mod:`seqlm.vocab.separators`) are not charged; what they would cost is reported.
 """
 
 import math
@@ -26,14 +26,16 @@ from seqlm.vocab.vocabulary import UNKNOWN, Vocab
 NLL_OF_ANY_CHARACTER = math.log(NUM_CODE_POINTS)
 ORDER = 4
 _KEPT_PROBABILITIES = 5_000_000
-"""Probabilities of the next character that are cached: with thousands of characters, those of few contexts."""
+"""Probabilities of the next character that are cached: with thousands of characters, those of few
+contexts."""
 _KEPT_COSTS = 10_000
 """Words whose costs are cached."""
 _KEPT_MODELS = 4
 """Spelling models that are kept."""
 _END = "\n"
 MAX_CHARS = 2_000_000
-"""The model is trained on at most this many characters: on every n-th word of a larger vocabulary."""
+"""The model is trained on at most this many characters: on every n-th word of a larger
+vocabulary."""
 
 
 class SpellingModel:
@@ -42,7 +44,9 @@ class SpellingModel:
     def __init__(self, words: Sequence[str]) -> None:
         sample = words[:: sum(map(len, words)) // MAX_CHARS + 1]
         text = _END + "".join(word + _END for word in sample)
-        self._indices = {character: index for index, character in enumerate([UNKNOWN, *sorted(set(text))])}
+        self._indices = {
+            character: index for index, character in enumerate([UNKNOWN, *sorted(set(text))])
+        }
         ids = self._encode(text)
         order = min(ORDER, len(ids))
         self._model = KneserNey(count_ngrams(ids, len(self._indices), order), order)
@@ -58,7 +62,8 @@ class SpellingModel:
         return character != UNKNOWN and character in self._indices
 
     def prob(self, prefix: str, character: str) -> float:
-        """Return p of the next character after the first characters of a word; "" stands for its end.
+        """Return p of the next character after the first characters of a word; "" stands for its
+        end.
 
         No word is empty. Characters that the model does not know share one probability.
         """
@@ -66,7 +71,9 @@ class SpellingModel:
         if prefix:
             return float(probs[self._indices.get(character or _END, 0)])
         end = self._indices[_END]
-        return float(probs[self._indices.get(character, 0)] / (1 - probs[end])) if character else 0.0
+        return (
+            float(probs[self._indices.get(character, 0)] / (1 - probs[end])) if character else 0.0
+        )
 
     def _find_next(self, context: str) -> NDArray[np.float64]:
         return self._model.next_distribution(self._encode(context))
@@ -94,13 +101,16 @@ class _ByKey:
 
 
 def spelling_costs(vocab: Vocab, tokens: Sequence[str]) -> NDArray[np.float64]:
-    """Return the cost in nats of each of some tokens that a vocabulary lacks; shape ``(len(tokens),)``."""
+    """Return the cost in nats of each of some tokens that a vocabulary lacks; shape
+    ``(len(tokens),)``."""
     if vocab.token_kind.is_character or not tokens:
         return np.full(len(tokens), NLL_OF_ANY_CHARACTER)
     return _kept_model(_ByKey(vocab.key, vocab)).nll(tokens)
 
 
-def unknown_costs(vocab: Vocab, tokens: Sequence[str], ids: NDArray[np.integer]) -> NDArray[np.float64]:
+def unknown_costs(
+    vocab: Vocab, tokens: Sequence[str], ids: NDArray[np.integer]
+) -> NDArray[np.float64]:
     """Return the spelling cost of each unknown token, in nats, and 0 for all others."""
     costs, is_unknown = np.zeros(len(ids)), ids == 0
     costs[is_unknown] = spelling_costs(vocab, list(compress(tokens, is_unknown.tolist())))

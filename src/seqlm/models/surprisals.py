@@ -1,9 +1,10 @@
 """The surprisals of a text: of its tokens, and of its words, as a reader saw them.
 
-Each word is cleaned alone, so it keeps its place in the list whatever cleaning makes of it: a word that cleaning
-divides is one row, and so is a word of which nothing is left. A token belongs to the word of its first character that
-is not a blank. A blank belongs to the word before or after it, which matters when surprisals are compared with reading
-times (Pimentel and Meister 2024, Oh and Schuler 2024).
+Each word is cleaned alone, so it keeps its place in the list whatever cleaning makes of it: a word
+that cleaning divides is one row, and so is a word of which nothing is left. A token belongs to the
+word of its first character that is not a blank. A blank belongs to the word before or after it,
+which matters when surprisals are compared with reading times (Pimentel and Meister 2024, Oh and
+Schuler 2024).
 """
 
 import math
@@ -34,7 +35,8 @@ if TYPE_CHECKING:
 By = Literal["token", "word"]
 """The unit of a row of a table of surprisals."""
 Space = Literal["before", "after"]
-"""Where a blank belongs that is between two words: to the one that it precedes, or to the one that it follows."""
+"""Where a blank belongs that is between two words: to the one that it precedes, or to the one that
+it follows."""
 Texts = list[str] | tuple[str, ...]
 """Several texts; every other iterable of strings, such as a column of a table, does too."""
 Indices = NDArray[np.int64]
@@ -42,7 +44,8 @@ REMOVED = "removed by cleaning"
 NO_BEGINNING = "not scored: the model has no distribution of a first token"
 _CONTINUES = "part of the token before"
 _WORD = {"letters": re.compile(r"\S+"), "none": re.compile(r"[^ \t\r\n]+")}
-"""A word of a text that is not clean: without cleaning only spaces, tabs and line ends separate words."""
+"""A word of a text that is not clean: without cleaning only spaces, tabs and line ends separate
+words."""
 _BLANKS = re.compile("[ \n\t]")
 _SURROGATE = re.compile("[\ud800-\udfff]")
 
@@ -53,7 +56,8 @@ class Score(NamedTuple):
     tokens: int
     """Scored tokens: all, unless the model has no distribution of a first one."""
     nll: float
-    """-log p of them all in nats, without the costs of spelling unknown tokens and of separators between words."""
+    """-log p of them all in nats, without the costs of spelling unknown tokens and of separators
+    between words."""
     bits_per_character: float
     """With these costs, so that models over characters, words and subwords are on one scale."""
     perplexity: float
@@ -103,7 +107,9 @@ class EncodedText(Stream):
         """The number of non-blank characters in each scored token."""
         if not self.vocab.token_kind.is_lossless:
             return self.lengths
-        codes = np.frombuffer(self.text.replace("\n", self.vocab.line_separator).encode("utf-32-le"), np.uint32)
+        codes = np.frombuffer(
+            self.text.replace("\n", self.vocab.line_separator).encode("utf-32-le"), np.uint32
+        )
         before = np.append(0, np.cumsum((codes != LINE_END) & (codes != SPACE) & (codes != TAB)))
         ends = np.cumsum(self.lengths)
         return np.asarray(before[ends] - before[ends - self.lengths])
@@ -115,8 +121,8 @@ class TextSurprisals:
 
     encoded: EncodedText
     nll: Nll
-    """-log p of the scored tokens in nats, without the cost of spelling unknown ones; nan for a first token after
-    nothing under a model that has no distribution of it."""
+    """-log p of the scored tokens in nats, without the cost of spelling unknown ones; nan for a
+    first token after nothing under a model that has no distribution of it."""
 
     @property
     def _has_no_first(self) -> bool:
@@ -141,7 +147,8 @@ class TextSurprisals:
             number = quantity(len(self.nll), self.encoded.vocab.token_kind.noun)
             raise DataError(f"{which} has only {number} that can be scored: use a longer text")
         bits, perplexity = (
-            math.inf if found[name] is None else found[name] for name in ("bits_per_character", "perplexity")
+            math.inf if found[name] is None else found[name]
+            for name in ("bits_per_character", "perplexity")
         )
         nll = float(self.nll[self._has_no_first :].sum())
         return Score(found["tokens"], nll, bits, perplexity, found["unknown_share"], tuple(remarks))
@@ -159,30 +166,38 @@ class TextSurprisals:
     def word_rows(self, words: Sequence[str], space: Space) -> Rows:
         """Return a row for each word, as it was given.
 
-        Raises ParamsError if the text is not made of these words, and if ``space`` is not a choice for the tokens.
+        Raises ParamsError if the text is not made of these words, and if ``space`` is not a choice
+        for the tokens.
         """
         encoded, kind = self.encoded, self.encoded.vocab.token_kind
         if space == "after" and kind.is_lossless and not kind.is_character:
-            raise ParamsError(f"the {kind.noun}s of this model include the space before a word: set space to before")
+            raise ParamsError(
+                f"the {kind.noun}s of this model include the space before a word: set space to before"
+            )
         cleaned = clean_words(words, encoded.vocab.normalise)
         ends = np.cumsum(_require_words(encoded.text, cleaned))
-        # A token begins at one of the characters that are no blanks. One without any belongs to the next such character
-        # or to the one before, of which it may be a byte.
+        # A token begins at one of the characters that are no blanks. One without any belongs to the
+        # next such character or to the one before, of which it may be a byte.
         ink = encoded.ink
         is_byte = (encoded.lengths == 0) & kind.is_lossless
         places = np.cumsum(ink) - ink - ((ink == 0) & (is_byte | (space == "after")))
-        word_of = np.searchsorted(ends, np.clip(places, 0, max(int(ink.sum()) - 1, 0)), side="right")
+        word_of = np.searchsorted(
+            ends, np.clip(places, 0, max(int(ink.sum()) - 1, 0)), side="right"
+        )
         number, bits = len(words), self.bits
         sums = np.bincount(word_of, bits, number)[:number].astype(np.float64)
         has_tokens = np.bincount(word_of, minlength=number)[:number] > 0
         sums[~has_tokens] = math.nan
         reasons = [
-            "" if has else _CONTINUES if word else REMOVED for has, word in zip(has_tokens, cleaned, strict=True)
+            "" if has else _CONTINUES if word else REMOVED
+            for has, word in zip(has_tokens, cleaned, strict=True)
         ]
         if self._has_no_first:
             first = int(word_of[0])
             sums[first], reasons[first] = math.nan, NO_BEGINNING
-        return Rows(cleaned, sums, np.bincount(word_of, encoded.spelling, number)[:number] > 0, reasons)
+        return Rows(
+            cleaned, sums, np.bincount(word_of, encoded.spelling, number)[:number] > 0, reasons
+        )
 
 
 def words_of(text: str, normalise: str) -> list[str]:
@@ -206,10 +221,14 @@ def _require_words(text: str, words: Sequence[str]) -> list[int]:
     for index, ink in enumerate(inks):
         if not found.startswith(ink, end):
             shown = found[end : end + len(ink)]
-            raise ParamsError(f"words[{index}] = {words[index]!r}: the text has {shown!r} there: give its words")
+            raise ParamsError(
+                f"words[{index}] = {words[index]!r}: the text has {shown!r} there: give its words"
+            )
         end += len(ink)
     if end < len(found):
-        raise ParamsError(f"the text continues with {found[end : end + 20]!r} after the last word: give all its words")
+        raise ParamsError(
+            f"the text continues with {found[end : end + 20]!r} after the last word: give all its words"
+        )
     return [len(ink) for ink in inks]
 
 
@@ -221,7 +240,8 @@ class Request:
     words: list[list[str]] | None
     """The given words of each text."""
     labels: list[Any] | None
-    """The value of the column ``group`` for each text; None: there is one text and no such column."""
+    """The value of the column ``group`` for each text; None: there is one text and no such
+    column."""
     order: Indices | None = None
     """For each given word its row among the rows of all texts, if groups were given."""
     index: Any = None
@@ -233,7 +253,9 @@ class Request:
 
         columns: dict[str, Any] = {}
         if self.labels is not None:
-            columns["group"] = [label for label, rows in zip(self.labels, parts, strict=True) for _ in rows.text]
+            columns["group"] = [
+                label for label, rows in zip(self.labels, parts, strict=True) for _ in rows.text
+            ]
         columns["position"] = [place for rows in parts for place in range(len(rows.text))]
         for name in Rows._fields:
             columns[name] = list(chain.from_iterable(getattr(rows, name) for rows in parts))
@@ -251,21 +273,33 @@ def read_request(text: object, words: object, groups: object) -> Request:
         if isinstance(text, str):
             return Request([text], None, None)
         texts = strings(text, "the text")
-        if _index_of(text) is not None and len(texts) > 1 and all(len(each.split()) == 1 for each in texts):
+        if (
+            _index_of(text) is not None
+            and len(texts) > 1
+            and all(len(each.split()) == 1 for each in texts)
+        ):
             raise ParamsError("the text is a column of single words: give it as words=")
         return Request(texts, None, list(range(len(texts))))
     given = _items(words, "words must be a list of words")
     if groups is not None:
         if text is not None:
-            raise ParamsError("with groups, give words and no text: the text of a group is its words")
+            raise ParamsError(
+                "with groups, give words and no text: the text of a group is its words"
+            )
         groups = _items(groups, "groups must be a list of labels")
         return _grouped(strings(given, "words"), groups, _index_of(words))
     if not any(map(are_several, given)):
         own = strings(given, "words")
         texts = [" ".join(own) if text is None else require_text(text, "the text")]
         return Request(texts, [own], None, index=_index_of(words))
-    lists = [strings(each, f"words[{number}]", "list of strings") for number, each in enumerate(given)]
-    texts = [" ".join(own) for own in lists] if text is None else strings(text, "the text", "list of strings")
+    lists = [
+        strings(each, f"words[{number}]", "list of strings") for number, each in enumerate(given)
+    ]
+    texts = (
+        [" ".join(own) for own in lists]
+        if text is None
+        else strings(text, "the text", "list of strings")
+    )
     _require_as_many("text", texts, "list", lists)
     return Request(texts, lists, list(range(len(lists))))
 
@@ -277,7 +311,8 @@ def _index_of(value: Any) -> Any:
 
 
 def _grouped(words: list[str], groups: list[Any], index: Any) -> Request:
-    """Return the request of words that belong to groups: those of one group, in their order, are a text."""
+    """Return the request of words that belong to groups: those of one group, in their order, are a
+    text."""
     _require_as_many("word", words, "group", groups)
     places: dict[Any, list[int]] = {}
     for place, label in enumerate(groups):
@@ -295,21 +330,27 @@ def _grouped(words: list[str], groups: list[Any], index: Any) -> Request:
 def are_several(value: object) -> bool:
     """Return whether a value is several things, and not one text or number."""
     return (
-        isinstance(value, Iterable) and not isinstance(value, str | bytes | Mapping) and getattr(value, "ndim", 1) == 1
+        isinstance(value, Iterable)
+        and not isinstance(value, str | bytes | Mapping)
+        and getattr(value, "ndim", 1) == 1
     )
 
 
 def require_text(value: object, what: str) -> str:
-    """Return a text. Raises ParamsError if it is not one, and DataError for half a character: no file can hold that."""
+    """Return a text. Raises ParamsError if it is not one, and DataError for half a character: no
+    file can hold that."""
     if not isinstance(value, str):
         raise ParamsError(f"{what} must be a string, not {type(value).__name__}")
     if found := _SURROGATE.search(value):
-        raise DataError(f"{what} has half a character, {found[0]!r}, at position {found.start()}: remove or replace it")
+        raise DataError(
+            f"{what} has half a character, {found[0]!r}, at position {found.start()}: remove or replace it"
+        )
     return value
 
 
 def strings(value: object, what: str, expected: str = "string") -> list[str]:
-    """Return some strings as a list. Raises ParamsError for anything else; one thing must be what is ``expected``."""
+    """Return some strings as a list. Raises ParamsError for anything else; one thing must be what
+    is ``expected``."""
     found = _items(value, f"{what} must be a {expected}")
     for index, each in enumerate(found):
         if isinstance(each, str):
@@ -332,7 +373,9 @@ def contexts(context: object, texts: Sequence[str]) -> Sequence[object]:
 
 def _require_as_many(noun: str, items: Sequence[Any], other: str, others: Sequence[Any]) -> None:
     if len(items) != len(others):
-        raise ParamsError(f"{quantity(len(items), noun)}, but {quantity(len(others), other)}: give one for each")
+        raise ParamsError(
+            f"{quantity(len(items), noun)}, but {quantity(len(others), other)}: give one for each"
+        )
 
 
 def _items(value: Any, complaint: str) -> list[Any]:

@@ -1,13 +1,14 @@
 """A model over words, read as a model over characters.
 
-The probability of a character is the share of the words that continue with it. After ``th``, an ``e`` has the share
-that the words beginning with ``the`` have among those beginning with ``th``. Words outside the vocabulary share the
-probability of ``<unk>`` by their spelling. So a model over words predicts the same tokens as a model over characters,
-and the two can be mixed.
+The probability of a character is the share of the words that continue with it. After ``th``, an
+``e`` has the share that the words beginning with ``the`` have among those beginning with ``th``.
+Words outside the vocabulary share the probability of ``<unk>`` by their spelling. So a model over
+words predicts the same tokens as a model over characters, and the two can be mixed.
 
-If lines are joined by nothing, a word may end without a sign of it, and the next one begins. Then several hypotheses
-about the characters since the last blank are kept, each with its probability, as in the forward algorithm of hidden
-Markov models (Rabiner 1989). Those that are unlikely after the next character are dropped.
+If lines are joined by nothing, a word may end without a sign of it, and the next one begins. Then
+several hypotheses about the characters since the last blank are kept, each with its probability, as
+in the forward algorithm of hidden Markov models (Rabiner 1989). Those that are unlikely after the
+next character are dropped.
 """
 
 import copy
@@ -36,7 +37,8 @@ from seqlm.vocab.separators import BLANKS, NO_SEPARATOR, WORD_BEGINS, Separators
 from seqlm.vocab.vocabulary import UNKNOWN, Vocab
 
 LEAST_SHARE = 1e-4
-"""A hypothesis with a smaller share of the probability is dropped: with all, reading takes four times as long."""
+"""A hypothesis with a smaller share of the probability is dropped: with all, reading takes four
+times as long."""
 MAX_HYPOTHESES = 16
 _CACHED_DISTRIBUTIONS = 64
 """Distributions of the next word that are cached; with a large vocabulary, each is large."""
@@ -44,7 +46,8 @@ _CACHED_RANGES = 100_000
 """Prefixes of words whose range in the sorted vocabulary is cached."""
 
 _UNKNOWN_LETTER = "\U0010ffff"
-"""Replaces every letter that the characters' vocabulary lacks; no text may contain this character."""
+"""Replaces every letter that the characters' vocabulary lacks; no text may contain this
+character."""
 
 Words = tuple[int, ...]
 """Ids of words, in the order of the text."""
@@ -54,11 +57,16 @@ class Lexicon:
     """The sorted words that a model knows, the spelling of all others, and what separates words."""
 
     def __init__(
-        self, tokens: Sequence[str], counts: Sequence[int], characters: Sequence[str], separators: Separators
+        self,
+        tokens: Sequence[str],
+        counts: Sequence[int],
+        characters: Sequence[str],
+        separators: Separators,
     ) -> None:
         """Sort those ``tokens`` that occur in train according to their ``counts``.
 
-        ``characters`` are the tokens of the characters' vocabulary, with ``<unk>``; ``separators`` are probabilities.
+        ``characters`` are the tokens of the characters' vocabulary, with ``<unk>``; ``separators``
+        are probabilities.
         """
         self.separators, letters = separators, set(characters)
         self.id_of: dict[str, int] = {}
@@ -69,13 +77,17 @@ class Lexicon:
         self.words = sorted(self.id_of)
         self.ids = np.array([self.id_of[word] for word in self.words], np.int64)
         self.spelling = SpellingModel(list(self.id_of))
-        unspelled = [letter for letter in letters if letter not in BLANKS and not self.spelling.knows(letter)]
+        unspelled = [
+            letter for letter in letters if letter not in BLANKS and not self.spelling.knows(letter)
+        ]
         self._num_unspelled = max(len(unspelled), 1)
         self.prefix_range = lru_cache(_CACHED_RANGES)(self._find_prefix_range)
-        """Returns which of the sorted words from ``first`` to ``stop``, which share their first ``length`` characters,
-        have a character at index ``length``."""
+        """Returns which of the sorted words from ``first`` to ``stop``, which share their first
+        ``length`` characters, have a character at index ``length``."""
 
-    def _find_prefix_range(self, first: int, stop: int, length: int, character: str) -> tuple[int, int]:
+    def _find_prefix_range(
+        self, first: int, stop: int, length: int, character: str
+    ) -> tuple[int, int]:
         def at_length(word: str) -> str:
             return word[length : length + 1]
 
@@ -85,16 +97,22 @@ class Lexicon:
         )
 
     def spelling_prob(self, prefix: str, character: str) -> float:
-        """Return p of the next character of an unknown word; characters that no word has share one probability."""
+        """Return p of the next character of an unknown word; characters that no word has share one
+        probability."""
         prob = self.spelling.prob(prefix, character)
         return prob if self.spelling.knows(character) else prob / self._num_unspelled
 
     def nll(self, characters: Sequence[str], recounting: Recounting) -> Nll:
-        """Return -log p of characters 2 to N of a text, shape ``(N - 1,)``, under a model over words.
+        """Return -log p of characters 2 to N of a text, shape ``(N - 1,)``, under a model over
+        words.
 
-        It counts the words read so far at the beginning of each part of the text, and predicts those that begin there.
+        It counts the words read so far at the beginning of each part of the text, and predicts
+        those that begin there.
         """
-        predictor, probs = CharacterPredictor(self, recounting.model_after(())), np.ones(max(len(characters) - 1, 0))
+        predictor, probs = (
+            CharacterPredictor(self, recounting.model_after(())),
+            np.ones(max(len(characters) - 1, 0)),
+        )
         for character in characters[:1]:
             predictor.read(character)
         for part in recounting.parts(len(probs)):
@@ -106,7 +124,8 @@ class Lexicon:
 
 
 class _Hypothesis(NamedTuple):
-    """One way to divide the characters since the last blank into words, and into the beginning of the next word."""
+    """One way to divide the characters since the last blank into words, and into the beginning of
+    the next word."""
 
     context: Words
     """The last words, as many as the model uses."""
@@ -166,7 +185,9 @@ class CharacterPredictor:
 
     def prob(self, character: str) -> float:
         """Return p of a token of the characters' vocabulary without reading it."""
-        ahead = copy.copy(self)  # reading replaces what a predictor knows, except for the list of words
+        ahead = copy.copy(
+            self
+        )  # reading replaces what a predictor knows, except for the list of words
         ahead.words_read = []
         return ahead.read(character)
 
@@ -174,13 +195,17 @@ class CharacterPredictor:
         """Return p of the next token of the characters' vocabulary, and read it."""
         character = _UNKNOWN_LETTER if character == UNKNOWN else character
         before = math.fsum(each.share for each in self._hypotheses)
-        following = list(self._after_blank(character) if character in BLANKS else self._after_letter(character))
+        following = list(
+            self._after_blank(character) if character in BLANKS else self._after_letter(character)
+        )
         share = math.fsum(each.share for each in following)
         if share <= 0:  # a blank that never occurs between words of train: begin a new text
             self._hypotheses, self._is_after_blank = [self._new_word((), (), 1.0)], True
             return 0.0
         most = sorted(following, key=lambda each: -each.share)[:MAX_HYPOTHESES]
-        self._hypotheses = [each.scaled(1 / share) for each in most if each.share >= LEAST_SHARE * share]
+        self._hypotheses = [
+            each.scaled(1 / share) for each in most if each.share >= LEAST_SHARE * share
+        ]
         self._is_after_blank = character in BLANKS
         return share / before
 
@@ -222,33 +247,54 @@ class CharacterPredictor:
         # The probabilities sum to 1, except for rounding.
         total = float(cumulative[-1]) + unknown
         return _Hypothesis(
-            context, ended, cumulative, 0, len(self._lexicon.words), "", share / total, share * unknown / total
+            context,
+            ended,
+            cumulative,
+            0,
+            len(self._lexicon.words),
+            "",
+            share / total,
+            share * unknown / total,
         )
 
     def _extended(self, hypothesis: _Hypothesis, letter: str) -> _Hypothesis:
         """Return a hypothesis whose next word has one more character."""
-        first, stop = self._lexicon.prefix_range(hypothesis.first, hypothesis.stop, len(hypothesis.prefix), letter)
+        first, stop = self._lexicon.prefix_range(
+            hypothesis.first, hypothesis.stop, len(hypothesis.prefix), letter
+        )
         unknown = hypothesis.unknown * self._lexicon.spelling_prob(hypothesis.prefix, letter)
-        return hypothesis._replace(first=first, stop=stop, prefix=hypothesis.prefix + letter, unknown=unknown)
+        return hypothesis._replace(
+            first=first, stop=stop, prefix=hypothesis.prefix + letter, unknown=unknown
+        )
 
     def _ended_share(self, hypothesis: _Hypothesis) -> float:
         """Return the share of the words that end here."""
-        first, stop = self._lexicon.prefix_range(hypothesis.first, hypothesis.stop, len(hypothesis.prefix), "")
-        return hypothesis.known(first, stop) + hypothesis.unknown * self._lexicon.spelling.prob(hypothesis.prefix, "")
+        first, stop = self._lexicon.prefix_range(
+            hypothesis.first, hypothesis.stop, len(hypothesis.prefix), ""
+        )
+        return hypothesis.known(first, stop) + hypothesis.unknown * self._lexicon.spelling.prob(
+            hypothesis.prefix, ""
+        )
 
     def _with_word(self, hypothesis: _Hypothesis) -> tuple[Words, Words]:
         """Return a hypothesis's context and words, followed by the word that ends here."""
         word = self._lexicon.id_of.get(hypothesis.prefix, 0)
         # A model of order n looks back at n - 1 words.
-        context = (*hypothesis.context, word)[1 - self._model.order :] if self._model.order > 1 else ()
+        context = (
+            (*hypothesis.context, word)[1 - self._model.order :] if self._model.order > 1 else ()
+        )
         return context, (*hypothesis.ended, word)
 
 
 class WordToChar(LanguageModel):
-    """A model over words that is read as a model over characters; it may keep counting the words that it reads."""
+    """A model over words that is read as a model over characters; it may keep counting the words
+    that it reads."""
 
-    def __init__(self, info: ModelInfo, characters: Vocab, lexicon: Lexicon, recounting: Recounting) -> None:
-        """Take what the model is, the vocabulary of characters, the words, and how the model over words counts."""
+    def __init__(
+        self, info: ModelInfo, characters: Vocab, lexicon: Lexicon, recounting: Recounting
+    ) -> None:
+        """Take what the model is, the vocabulary of characters, the words, and how the model over
+        words counts."""
         super().__init__(info, characters)
         self._lexicon, self._recounting = lexicon, recounting
 
@@ -276,7 +322,8 @@ class _CharacterReader(Reader):
 
 
 def describe_word_to_char(order: int, characters: Vocab) -> ModelInfo:
-    """Return the description of the Kneser-Ney model of this order over words, read as a model over characters."""
+    """Return the description of the Kneser-Ney model of this order over words, read as a model over
+    characters."""
     info = describe_ngram(KneserNey.smoothing, order, characters)
     return replace(info, name=f"char-by-word-{KneserNey.smoothing}-{order}", counted_token="word")
 
@@ -290,7 +337,10 @@ def words_as_characters(layout: Layout, words: Vocab, order: int | None = None) 
     assert words.separators is not None
     lexicon = Lexicon(words.tokens, words.counts, characters.tokens, words.separators)
     counted = load_kneser_ney(layout.ngrams("word"), words.key)
-    info, recounting = describe_word_to_char(order or counted.order, characters), Recounting.fixed(counted)
+    info, recounting = (
+        describe_word_to_char(order or counted.order, characters),
+        Recounting.fixed(counted),
+    )
     if order is not None:
         recounting = Recounting.of_train(layout, words, order, characters)
         info = info.as_dynamic()

@@ -1,1 +1,2 @@
-"""Networks: an RNN from its equations, the framework's recurrent layers, compiled loops for both, a transformer."""
+"""Networks: an RNN from its equations, the framework's recurrent layers, compiled loops for both, a
+transformer."""

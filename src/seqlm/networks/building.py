@@ -39,15 +39,19 @@ _DESCRIPTION, _WEIGHTS = NETWORK_FILES
 def build_network(
     settings: NetworkSettings, vocab_size: int, seed: int, device: "str | torch.device" = "cpu"
 ) -> Network:
-    """Return an untrained network on a device; equal settings and seeds give equal weights everywhere."""
-    network: TorchNetwork = resolve_name(NETWORK_KINDS[settings.model].network)(settings, vocab_size, seed)
+    """Return an untrained network on a device; equal settings and seeds give equal weights
+    everywhere."""
+    network: TorchNetwork = resolve_name(NETWORK_KINDS[settings.model].network)(
+        settings, vocab_size, seed
+    )
     return compile_if_possible(network, settings, device)
 
 
 def compile_if_possible(
     network: "TorchNetwork", settings: NetworkSettings, device: "str | torch.device" = "cpu"
 ) -> Network:
-    """Return a network on a device: as compiled loops on a CPU with FMA, if its kind has them and ``engine: auto``.
+    """Return a network on a device: as compiled loops on a CPU with FMA, if its kind has them and
+    ``engine: auto``.
 
     The loops read text with as many threads as PyTorch has now.
     """
@@ -60,9 +64,14 @@ def compile_if_possible(
 
 
 def save_network(
-    folder: Path, run: str, settings: NetworkSettings, vocab: VocabKey, weights: "dict[str, torch.Tensor]"
+    folder: Path,
+    run: str,
+    settings: NetworkSettings,
+    vocab: VocabKey,
+    weights: "dict[str, torch.Tensor]",
 ) -> None:
-    """Write ``weights.safetensors``, and ``model.json`` with the settings and the SHA-256 of the weights.
+    """Write ``weights.safetensors``, and ``model.json`` with the settings and the SHA-256 of the
+    weights.
 
     Of the settings of a run only those of the network are stored.
     """
@@ -83,14 +92,16 @@ def save_network(
 def open_network(folder: Path, run: str, vocab: VocabKey, device: str, num_threads: int) -> Network:
     """Return the stored network of a run, ready to score text.
 
-    PyTorch is imported only if it computes the network, or to look for a GPU if ``device`` is ``auto``. Raises
-    DataError if a file is missing, was changed, or has another format, settings, vocabulary or run, and MachineError if
-    there is no such device or no PyTorch.
+    PyTorch is imported only if it computes the network, or to look for a GPU if ``device`` is
+    ``auto``. Raises DataError if a file is missing, was changed, or has another format, settings,
+    vocabulary or run, and MachineError if there is no such device or no PyTorch.
     """
     stored, weights = read_weights(folder, run, vocab)
     try:
         settings = check(stored, "network", NetworkSettings, source=str(folder / _DESCRIPTION))
-    except ParamsError as error:  # a setting is newer than the stored network, or older than this version
+    except (
+        ParamsError
+    ) as error:  # a setting is newer than the stored network, or older than this version
         raise DataError(f"{error}: {_ADVICE}") from error
     if _runs_compiled(settings, device):
         return CompiledNetwork(settings, vocab[0], weights, num_threads)
@@ -106,8 +117,14 @@ def open_network(folder: Path, run: str, vocab: VocabKey, device: str, num_threa
 
 
 def _runs_compiled(settings: NetworkSettings, device: "str | torch.device") -> bool:
-    """Return whether a network runs as compiled loops: on a CPU with FMA, if its kind has them and ``engine: auto``."""
-    return settings.engine == "auto" and str(device) == "cpu" and has_fma() and settings.model in KINDS_WITH_LOOPS
+    """Return whether a network runs as compiled loops: on a CPU with FMA, if its kind has them and
+    ``engine: auto``."""
+    return (
+        settings.engine == "auto"
+        and str(device) == "cpu"
+        and has_fma()
+        and settings.model in KINDS_WITH_LOOPS
+    )
 
 
 def read_weights(folder: Path, run: str, vocab: VocabKey) -> tuple[dict[str, Any], dict[str, Any]]:

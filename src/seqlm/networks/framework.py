@@ -15,26 +15,37 @@ _LAYERS = {"rnn": nn.RNN, "gru": nn.GRU, "lstm": nn.LSTM}
 class FrameworkRNN(TorchNetwork):
     """Layers of ``rnn``, ``gru`` or ``lstm`` between an embedding and an output layer.
 
-    Shapes: V vocabulary, E embedding, h hidden units, B batch rows, T steps. Dropout has one mask for all steps of a
-    minibatch (Gal and Ghahramani 2016); it comes before the first layer if the embedding is learned, between layers,
-    and before the output.
+    Shapes: V vocabulary, E embedding, h hidden units, B batch rows, T steps. Dropout has one mask
+    for all steps of a minibatch (Gal and Ghahramani 2016); it comes before the first layer if the
+    embedding is learned, between layers, and before the output.
     """
 
     def __init__(self, settings: NetworkSettings, vocab_size: int, seed: int) -> None:
         """Draw the weights from PyTorch's distributions, by ``seed``.
 
-        They are drawn in double precision: in single precision, PyTorch's numbers depend on the processor.
+        They are drawn in double precision: in single precision, PyTorch's numbers depend on the
+        processor.
         """
         super().__init__()
-        self.vocab_size, self.num_hiddens, self.dropout = vocab_size, settings.num_hiddens, settings.dropout
+        self.vocab_size, self.num_hiddens, self.dropout = (
+            vocab_size,
+            settings.num_hiddens,
+            settings.dropout,
+        )
         embedding_size, double = settings.size_of_embedding, torch.float64
         options = {"nonlinearity": settings.activation} if settings.model == "rnn" else {}
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(seed)
-            self.embedding = None if embedding_size is None else nn.Embedding(vocab_size, embedding_size, dtype=double)
+            self.embedding = (
+                None
+                if embedding_size is None
+                else nn.Embedding(vocab_size, embedding_size, dtype=double)
+            )
             sizes = [embedding_size or vocab_size] + [self.num_hiddens] * (settings.num_layers - 1)
             self.layers = nn.ModuleList(
-                _LAYERS[settings.model](size, self.num_hiddens, batch_first=True, dtype=double, **options)
+                _LAYERS[settings.model](
+                    size, self.num_hiddens, batch_first=True, dtype=double, **options
+                )
                 for size in sizes
             )
             self.output = nn.Linear(self.num_hiddens, vocab_size, dtype=double)
@@ -46,12 +57,16 @@ class FrameworkRNN(TorchNetwork):
         self._has_cell = settings.model == "lstm"
 
     def initial_state(self, batch_size: int) -> State:
-        """Return the zero state: one entry per layer, each ``(1, B, h)``, or a pair of them for an lstm."""
+        """Return the zero state: one entry per layer, each ``(1, B, h)``, or a pair of them for an
+        lstm."""
         zeros = self.output.weight.detach().new_zeros(1, batch_size, self.num_hiddens)
         return [(zeros, zeros.clone()) if self._has_cell else zeros for _ in self.layers]
 
-    def forward(self, ids: Tensor, state: State, draw_mask: DropoutMask | None = None) -> tuple[Tensor, State]:
-        """Return logits ``(B, T, V)`` for ids ``(B, T)`` of int64, and the state after the last step."""
+    def forward(
+        self, ids: Tensor, state: State, draw_mask: DropoutMask | None = None
+    ) -> tuple[Tensor, State]:
+        """Return logits ``(B, T, V)`` for ids ``(B, T)`` of int64, and the state after the last
+        step."""
         if self.embedding is not None:
             hidden = self.drop(self.embedding(ids), draw_mask)  # (B, T, E)
         else:

@@ -1,6 +1,7 @@
 """The kinds of networks, by the names that the setting ``train.model`` takes.
 
-They are named as ``module:callable`` and imported when one is made: settings are checked without PyTorch.
+They are named as ``module:callable`` and imported when one is made: settings are checked without
+PyTorch.
 """
 
 from collections.abc import Mapping
@@ -25,10 +26,16 @@ NETWORK_KINDS = {
     "lstm": NetworkKind(_LAYERS, _RNN | {"activation": "tanh"}),
     "rnn": NetworkKind(_LAYERS, _RNN),
     "scratch": NetworkKind(
-        "seqlm.networks.scratch:ScratchRNN", {"num_layers": 1, "num_heads": 1, "embedding": "one_hot", "dropout": 0.0}
+        "seqlm.networks.scratch:ScratchRNN",
+        {"num_layers": 1, "num_heads": 1, "embedding": "one_hot", "dropout": 0.0},
     ),
     "transformer": NetworkKind(
         "seqlm.networks.transformer:Transformer",
-        {"activation": "tanh", "embedding": "learned", "embedding_size": None, "truncation": "regular"},
+        {
+            "activation": "tanh",
+            "embedding": "learned",
+            "embedding_size": None,
+            "truncation": "regular",
+        },
     ),
 }

@@ -1,4 +1,5 @@
-"""Networks: what training, scoring and generation need of them, in arrays, and scoring and generation with them."""
+"""Networks: what training, scoring and generation need of them, in arrays, and scoring and
+generation with them."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator
@@ -19,23 +20,23 @@ if TYPE_CHECKING:
 Ids = NDArray[np.int64]
 Logits = NDArray[np.float32]
 State = Any
-"""What a network carries from step to step, such as hidden states or the tokens of a window. Only the network itself
-looks inside."""
+"""What a network carries from step to step, such as hidden states or the tokens of a window. Only
+the network itself looks inside."""
 Weights = list[Any]
-"""Parameters, or numbers of the same shapes: arrays, or tensors of a network that PyTorch computes. Both add, multiply
-and divide in the same way."""
+"""Parameters, or numbers of the same shapes: arrays, or tensors of a network that PyTorch computes.
+Both add, multiply and divide in the same way."""
 
 DropoutMask = Callable[[int, float], "Tensor"]
-"""Draws factors of shape ``(B, 1, size)`` for a tensor ``(B, T, size)``, given the size and the dropout: 0 or
-1 / (1 - dropout)."""
+"""Draws factors of shape ``(B, 1, size)`` for a tensor ``(B, T, size)``, given the size and the
+dropout: 0 or 1 / (1 - dropout)."""
 
 
 class Network(ABC):
     """A model of the next token over a vocabulary of V tokens, for B rows of text at once.
 
-    It is computed by PyTorch (:class:`seqlm.networks.torch_network.TorchNetwork`), or as compiled loops
-    (:class:`seqlm.networks.compiled.network.CompiledNetwork`), which need PyTorch only for training. All methods raise
-    IndexError for a token outside the vocabulary.
+    It is computed by PyTorch (:class:`seqlm.networks.torch_network.TorchNetwork`), or as compiled
+    loops (:class:`seqlm.networks.compiled.network.CompiledNetwork`), which need PyTorch only for
+    training. All methods raise IndexError for a token outside the vocabulary.
     """
 
     vocab_size: int
@@ -62,7 +63,8 @@ class Network(ABC):
         return self.logits(ids, state)[1]
 
     def step_fn(self, state: State) -> Callable[[Ids], Logits]:
-        """Return a function from one token per row, ``(B,)``, to logits ``(B, V)``; it keeps the state.
+        """Return a function from one token per row, ``(B,)``, to logits ``(B, V)``; it keeps the
+        state.
 
         Its next call may overwrite the logits.
         """
@@ -79,12 +81,14 @@ class Network(ABC):
         self, inputs: Ids, targets: Ids, state: State, draw_mask: DropoutMask | None = None,
         keep: "Tensor | None" = None,
     ) -> tuple[Any, State]:  # fmt: skip
-        """Set the gradients to those of the mean loss; return each target's -log p and the new state.
+        """Set the gradients to those of the mean loss; return each target's -log p and the new
+        state.
 
-        ``inputs``, ``targets`` and -log p are ``(B, T)``; the latter is an array, or a tensor on the device
-        (:func:`nll_array` reads both), so that training need not wait for it. The given state is a constant: truncated
-        backpropagation through time. Without ``draw_mask`` nothing is dropped; ``keep`` ``(T, B)`` has factors on the
-        gradient that each step sends back (8.7.8), which only an RNN from scratch has.
+        ``inputs``, ``targets`` and -log p are ``(B, T)``; the latter is an array, or a tensor on
+        the device (:func:`nll_array` reads both), so that training need not wait for it. The given
+        state is a constant: truncated backpropagation through time. Without ``draw_mask`` nothing
+        is dropped; ``keep`` ``(T, B)`` has factors on the gradient that each step sends back
+        (8.7.8), which only an RNN from scratch has.
         """
 
     @property
@@ -99,7 +103,8 @@ class Network(ABC):
 
     @abstractmethod
     def dynamic_step(self, lr: float, scales: Weights, trained: Weights, pulls: Weights) -> None:
-        """Change the weights by their gradients: w -= lr g / scale, then w += pull (trained - w)."""
+        """Change the weights by their gradients: w -= lr g / scale, then w += pull (trained -
+        w)."""
 
     @abstractmethod
     def copy(self) -> Self:
@@ -107,14 +112,16 @@ class Network(ABC):
 
     @abstractmethod
     def imap(self, function: Callable[[T], R], items: Iterable[T]) -> Iterator[R]:
-        """Yield ``function(item)`` for each item, in order: as many at once as the network has threads."""
+        """Yield ``function(item)`` for each item, in order: as many at once as the network has
+        threads."""
 
     @abstractmethod
     def without_subnormals(self) -> AbstractContextManager[None]:
         """Treat numbers below 1.2e-38 as zero in this thread, if the processor can.
 
-        They change no weight, and a processor may take a hundred times as long for them. They arise from the tiny
-        probabilities of most tokens of a large vocabulary, and from states of a network that keeps learning.
+        They change no weight, and a processor may take a hundred times as long for them. They arise
+        from the tiny probabilities of most tokens of a large vocabulary, and from states of a
+        network that keeps learning.
         """
 
     # For training, with PyTorch's optimizers.
@@ -132,12 +139,14 @@ class Network(ABC):
         return {name: weight.cpu().clone() for name, weight in self.named_weights().items()}
 
     def load_weights(self, weights: "dict[str, Tensor]") -> None:
-        """Copy weights in, as :meth:`weight_copies` returns them. Raises KeyError for a missing one."""
+        """Copy weights in, as :meth:`weight_copies` returns them. Raises KeyError for a missing
+        one."""
         for name, weight in self.named_weights().items():
             weight.copy_(weights[name])
 
     def thread_team(self) -> AbstractContextManager[None]:
-        """Keep the threads of a training run ready inside this context. PyTorch's own need no such care."""
+        """Keep the threads of a training run ready inside this context. PyTorch's own need no such
+        care."""
         return nullcontext()
 
 
@@ -167,21 +176,28 @@ def stream_nll(network: Network, ids: NDArray[np.integer]) -> Nll:
 
 
 def rows_nll(network: Network, rows: Ids) -> Nll:
-    """Return -log p of tokens 2..T of ``rows`` (B, T), each from the zero state; shape ``(B, T - 1)``."""
+    """Return -log p of tokens 2..T of ``rows`` (B, T), each from the zero state; shape ``(B, T -
+    1)``."""
     if rows.shape[1] < 2:
         return np.empty((len(rows), 0))
     return network.token_nll(rows[:, :-1], rows[:, 1:], network.initial_state(len(rows)))[0]
 
 
 def continue_prefixes(network: Network, prefixes: Ids, num_preds: int) -> Ids:
-    """Return the ``num_preds`` most likely tokens after each of some prefixes ``(B, T)``, as in section 8.5.
+    """Return the ``num_preds`` most likely tokens after each of some prefixes ``(B, T)``, as in
+    section 8.5.
 
-    Their shape is ``(B, num_preds)``. The state warms up on the prefixes. ``<unk>``, token 0, is never chosen.
+    Their shape is ``(B, num_preds)``. The state warms up on the prefixes. ``<unk>``, token 0, is
+    never chosen.
     """
     state = network.initial_state(len(prefixes))
     if prefixes.shape[1] > 1:
         state = network.advance_state(prefixes[:, :-1], state)
-    step, last, found = network.step_fn(state), prefixes[:, -1], np.empty((len(prefixes), num_preds), np.int64)
+    step, last, found = (
+        network.step_fn(state),
+        prefixes[:, -1],
+        np.empty((len(prefixes), num_preds), np.int64),
+    )
     for index in range(num_preds):
         last = found[:, index] = step(last)[:, 1:].argmax(1) + 1
     return found

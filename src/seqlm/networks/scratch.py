@@ -3,10 +3,11 @@
     H_t = phi(X_t W_xh + H_{t-1} W_hh + b_h)        (8.4.5)
     O_t = H_t W_hq + b_q                            (8.4.6)
 
-The gradients are computed by (8.7.14)-(8.7.16) instead of by automatic differentiation: the loops over time contain one
-matrix product per step, everything else is done for all steps at once.
+The gradients are computed by (8.7.14)-(8.7.16) instead of by automatic differentiation: the loops
+over time contain one matrix product per step, everything else is done for all steps at once.
 
-This module runs on any device. On a CPU, the same equations run as compiled loops (:mod:`seqlm.networks.compiled`).
+This module runs on any device. On a CPU, the same equations run as compiled loops
+(:mod:`seqlm.networks.compiled`).
 """
 
 import itertools
@@ -30,10 +31,16 @@ class ScratchRNN(TorchNetwork):
     ``W_hh`` (h, h), ``b_h`` (h,), ``W_hq`` (h, V), ``b_q`` (V,). The state is ``(B, h)``.
     """
 
-    def __init__(self, settings: NetworkSettings, vocab_size: int, seed: int | torch.Generator) -> None:
+    def __init__(
+        self, settings: NetworkSettings, vocab_size: int, seed: int | torch.Generator
+    ) -> None:
         """Draw the weights from N(0, 0.01²) by a seed, or with a generator; biases are zero."""
         super().__init__()
-        self.vocab_size, self.num_hiddens, self.activation = vocab_size, settings.num_hiddens, settings.activation
+        self.vocab_size, self.num_hiddens, self.activation = (
+            vocab_size,
+            settings.num_hiddens,
+            settings.activation,
+        )
         num_hiddens = self.num_hiddens
         generator = torch.Generator().manual_seed(seed) if isinstance(seed, int) else seed
         self.W_xh = nn.Parameter(torch.zeros(vocab_size, num_hiddens))
@@ -44,7 +51,11 @@ class ScratchRNN(TorchNetwork):
         for name, view in self.named_weights().items():
             if name.startswith("W"):
                 # In single precision, PyTorch's numbers depend on the processor.
-                view.copy_(torch.empty_like(view, dtype=torch.float64).normal_(0, _INIT_STD, generator=generator))
+                view.copy_(
+                    torch.empty_like(view, dtype=torch.float64).normal_(
+                        0, _INIT_STD, generator=generator
+                    )
+                )
         self._activate = torch.Tensor.tanh_ if self.activation == "tanh" else torch.Tensor.relu_
 
     def initial_state(self, batch_size: int) -> Tensor:
@@ -52,13 +63,20 @@ class ScratchRNN(TorchNetwork):
         return self.b_h.detach().new_zeros(batch_size, self.num_hiddens)
 
     @torch.no_grad()
-    def forward(self, ids: Tensor, state: Tensor, draw_mask: DropoutMask | None = None) -> tuple[Tensor, Tensor]:  # noqa: ARG002
-        """Return logits ``(B, T, V)`` for ids ``(B, T)`` of int64, and the state after the last step; no dropout."""
+    def forward(
+        self,
+        ids: Tensor,
+        state: Tensor,
+        draw_mask: DropoutMask | None = None,  # noqa: ARG002
+    ) -> tuple[Tensor, Tensor]:
+        """Return logits ``(B, T, V)`` for ids ``(B, T)`` of int64, and the state after the last
+        step; no dropout."""
         _, logits, after = self._run(ids.T, state)
         return logits.view(*ids.T.shape, -1).transpose(0, 1), after
 
     def _run(self, ids: Tensor, state: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """Return the states before and after each step (T + 1, B, h), logits (T B, V), and the last state.
+        """Return the states before and after each step (T + 1, B, h), logits (T B, V), and the last
+        state.
 
         ``ids`` is (T, B).
         """
@@ -90,11 +108,13 @@ class ScratchRNN(TorchNetwork):
         self.W_xh.grad = torch.zeros_like(self.W_xh).index_add_(0, steps.reshape(-1), deltas)
         return nll.view_as(wanted).T, after
 
-    def _backward_through_time(self, w_hh: Tensor, hiddens: Tensor, deltas: Tensor, keep: Tensor | None) -> None:
+    def _backward_through_time(
+        self, w_hh: Tensor, hiddens: Tensor, deltas: Tensor, keep: Tensor | None
+    ) -> None:
         """Turn ``deltas`` from the outputs' part of dL/dH_t into dL/dZ_t, by (8.7.14).
 
-        Z_t is what the activation is applied to; the recursion runs from the last step. ``keep`` (T, B) scales what
-        each step sends back: randomized truncation (8.7.8).
+        Z_t is what the activation is applied to; the recursion runs from the last step. ``keep``
+        (T, B) scales what each step sends back: randomized truncation (8.7.8).
         """
         # A product with a transposed right side is slower: transpose once, not every step.
         w_back = w_hh.T.contiguous()
@@ -110,7 +130,8 @@ class ScratchRNN(TorchNetwork):
 
 
 def _nll_and_gradient(logits: Tensor, targets: Tensor) -> tuple[Tensor, Tensor]:
-    """Return -log p of ``targets`` (N,) and the gradient of its mean with respect to ``logits`` (N, V).
+    """Return -log p of ``targets`` (N,) and the gradient of its mean with respect to ``logits`` (N,
+    V).
 
     The gradient is (softmax - one-hot) / number of targets (8.7.11).
     """

@@ -24,11 +24,13 @@ class NetworkSettings(Section):
     num_hiddens: Annotated[int, Field(ge=1, le=65536)]
     num_layers: Annotated[int, Field(ge=1, le=64)]
     num_heads: Annotated[int, Field(ge=1, le=1024)]
-    """Of ``transformer``: heads of attention in each layer, each of size ``num_hiddens / num_heads``."""
+    """Of ``transformer``: heads of attention in each layer, each of size ``num_hiddens /
+    num_heads``."""
     num_steps: Annotated[int, Field(ge=1, le=10**6)]
     """Tokens of a subsequence of a minibatch; also the window of a ``transformer``."""
     embedding: Literal["one_hot", "learned"]
-    """How a token enters the network: as a one-hot vector, or as a learned vector of ``embedding_size``."""
+    """How a token enters the network: as a one-hot vector, or as a learned vector of
+    ``embedding_size``."""
     embedding_size: Annotated[int, Field(ge=1, le=65536)] | None
     """Size of a learned embedding; null: ``num_hiddens``."""
     tie_weights: bool
@@ -36,8 +38,8 @@ class NetworkSettings(Section):
     dropout: Annotated[float, Field(ge=0, lt=1)]
     """Share of units dropped between layers, with one mask for all steps of a minibatch."""
     engine: Literal["auto", "framework"]
-    """What computes the network. ``auto``: compiled loops if its kind has them and they fit the device; ``framework``:
-    PyTorch, whose own layers section 8.6 uses."""
+    """What computes the network. ``auto``: compiled loops if its kind has them and they fit the
+    device; ``framework``: PyTorch, whose own layers section 8.6 uses."""
 
     @property
     def size_of_embedding(self) -> int | None:
@@ -48,7 +50,9 @@ class NetworkSettings(Section):
     def _fits_its_kind(self) -> "NetworkSettings":
         for name, value in NETWORK_KINDS[self.model].fixed.items():
             if getattr(self, name, value) != value:
-                raise ValueError(f"model {self.model} needs {name}: {'null' if value is None else value}")
+                raise ValueError(
+                    f"model {self.model} needs {name}: {'null' if value is None else value}"
+                )
         if self.num_hiddens % self.num_heads:
             raise ValueError("num_heads must divide num_hiddens")
         if self.tie_weights and self.embedding != "learned":

@@ -23,22 +23,26 @@ _MAX_STEPS = 4096
 class TorchNetwork(nn.Module, Network):
     """A network of PyTorch's tensors, whose gradients PyTorch finds by automatic differentiation.
 
-    A subclass needs ``initial_state`` and ``forward``. The other methods are built on them; a subclass may have faster
-    ones. States are tensors, or lists and tuples of states.
+    A subclass needs ``initial_state`` and ``forward``. The other methods are built on them; a
+    subclass may have faster ones. States are tensors, or lists and tuples of states.
     """
 
     engine = "framework"
     dropout = 0.0
 
     @abstractmethod
-    def forward(self, ids: Tensor, state: State, draw_mask: DropoutMask | None = None) -> tuple[Tensor, State]:
-        """Return logits ``(B, T, V)`` for ids ``(B, T)`` of int64, and the state after the last step.
+    def forward(
+        self, ids: Tensor, state: State, draw_mask: DropoutMask | None = None
+    ) -> tuple[Tensor, State]:
+        """Return logits ``(B, T, V)`` for ids ``(B, T)`` of int64, and the state after the last
+        step.
 
         ``draw_mask`` gives the dropout masks of a training run.
         """
 
     def drop(self, hidden: Tensor, draw_mask: DropoutMask | None) -> Tensor:
-        """Return ``hidden`` (N, T, size) after dropout, with one mask for the N / B parts of each of B batch rows."""
+        """Return ``hidden`` (N, T, size) after dropout, with one mask for the N / B parts of each
+        of B batch rows."""
         if draw_mask is None or self.dropout == 0:
             return hidden
         mask = draw_mask(hidden.shape[2], self.dropout)  # (B, 1, size)
@@ -62,7 +66,10 @@ class TorchNetwork(nn.Module, Network):
     @torch.no_grad()
     def token_nll(self, ids: Ids, targets: Ids, state: State) -> tuple[Nll, State]:
         """Do what :meth:`Network.token_nll` does."""
-        num_steps, found = max(min(_LOGITS_AT_ONCE // self.vocab_size // len(ids), _MAX_STEPS), 1), []
+        num_steps, found = (
+            max(min(_LOGITS_AT_ONCE // self.vocab_size // len(ids), _MAX_STEPS), 1),
+            [],
+        )
         parts = (torch.split(self.tensor(each), num_steps, 1) for each in (ids, targets))
         for inputs, wanted in zip(*parts, strict=True):
             logits, state = self(inputs, state)
@@ -73,10 +80,13 @@ class TorchNetwork(nn.Module, Network):
         self, inputs: Ids, targets: Ids, state: State, draw_mask: DropoutMask | None = None,
         keep: Tensor | None = None,  # noqa: ARG002
     ) -> tuple[Tensor, State]:  # fmt: skip
-        """Do what :meth:`Network.compute_gradients` does. The new state is detached from the graph."""
+        """Do what :meth:`Network.compute_gradients` does. The new state is detached from the
+        graph."""
         self.zero_grad(set_to_none=True)
         logits, new_state = self(self.tensor(inputs), state, draw_mask)
-        losses = F.cross_entropy(logits.flatten(0, 1), self.tensor(targets).flatten(), reduction="none")  # (B * T,)
+        losses = F.cross_entropy(
+            logits.flatten(0, 1), self.tensor(targets).flatten(), reduction="none"
+        )  # (B * T,)
         torch.autograd.backward(losses.mean())
         return losses.detach().view(inputs.shape), map_state(Tensor.detach, new_state)
 
@@ -88,11 +98,18 @@ class TorchNetwork(nn.Module, Network):
     @property
     def gradients(self) -> list[Tensor]:
         """Their gradients."""
-        return [torch.zeros_like(one.detach()) if one.grad is None else one.grad for one in self.parameters()]
+        return [
+            torch.zeros_like(one.detach()) if one.grad is None else one.grad
+            for one in self.parameters()
+        ]
 
-    def dynamic_step(self, lr: float, scales: list[Tensor], trained: list[Tensor], pulls: list[Tensor]) -> None:
+    def dynamic_step(
+        self, lr: float, scales: list[Tensor], trained: list[Tensor], pulls: list[Tensor]
+    ) -> None:
         """Do what :meth:`Network.dynamic_step` does."""
-        for parameter, scale, wanted, pull in zip(self.parameters(), scales, trained, pulls, strict=True):
+        for parameter, scale, wanted, pull in zip(
+            self.parameters(), scales, trained, pulls, strict=True
+        ):
             if parameter.grad is not None:
                 parameter.detach().addcdiv_(parameter.grad, scale, value=-lr).lerp_(wanted, pull)
 
@@ -110,7 +127,8 @@ class TorchNetwork(nn.Module, Network):
         if num_threads == 1:
             yield from map(function, items)
             return
-        # A single text hardly gives PyTorch more than one thread's work: each item is computed by one thread.
+        # A single text hardly gives PyTorch more than one thread's work: each item is computed by
+        # one thread.
         torch.set_num_threads(1)
         try:
             yield from imap(function, items, num_threads)
@@ -128,7 +146,8 @@ class TorchNetwork(nn.Module, Network):
 
 
 def nll(logits: Tensor, targets: Tensor) -> Tensor:
-    """Return -log p of ``targets`` (...) under ``logits`` (..., V), in double precision and on the CPU."""
+    """Return -log p of ``targets`` (...) under ``logits`` (..., V), in double precision and on the
+    CPU."""
     if logits.device.type != "cuda":  # other devices may lack double precision
         logits, targets = logits.cpu(), targets.cpu()
     losses = F.cross_entropy(logits.flatten(0, -2).double(), targets.flatten(), reduction="none")

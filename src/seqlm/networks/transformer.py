@@ -1,15 +1,17 @@
-"""A small transformer: decoder-only, with the norm before each part (Radford et al. 2019; Xiong et al. 2020).
+"""A small transformer: decoder-only, with the norm before each part (Radford et al. 2019; Xiong et
+al. 2020).
 
 With X (B, T, h) the embeddings of the tokens, each layer computes
 
     X <- X + Attention(Norm(X))     Attention mixes each position with those before it
     X <- X + MLP(Norm(X))           MLP(X) = GELU(X W_1 + b_1) W_2 + b_2, 4 h wide inside
 
-and the logits are Norm(X) W_o + b_o. Attention sees positions by rotations of its queries and keys (Su et al. 2021).
+and the logits are Norm(X) W_o + b_o. Attention sees positions by rotations of its queries and keys
+(Su et al. 2021).
 
-A transformer has no recurrent state: it reads a window of at most W tokens. Longer texts are read in windows that
-overlap by half, so that every token, except those at the beginning of the text, is predicted from at least half a
-window.
+A transformer has no recurrent state: it reads a window of at most W tokens. Longer texts are read
+in windows that overlap by half, so that every token, except those at the beginning of the text, is
+predicted from at least half a window.
 """
 
 from collections.abc import Callable
@@ -30,7 +32,8 @@ Rotation = tuple[Tensor, Tensor]
 """Cosines and sines of the angles of T positions, each ``(T, d / 2)`` for heads of size d."""
 
 _INIT_STD = 0.05
-"""Standard deviation of the initial weights: a small network learns faster with this than with the usual 0.02."""
+"""Standard deviation of the initial weights: a small network learns faster with this than with the
+usual 0.02."""
 _ROTARY_BASE = 1000.0
 """The slowest pair of components turns by about 1 radian in as many positions."""
 _TOKENS_AT_ONCE = 1 << 13
@@ -46,10 +49,11 @@ def _drawn(module: M, std: float = _INIT_STD) -> M:
 
 
 def rotate(vectors: Tensor, rotation: Rotation) -> Tensor:
-    """Turn pairs of components of ``vectors`` (..., T, d), i and i + d / 2, by the angles of their positions.
+    """Turn pairs of components of ``vectors`` (..., T, d), i and i + d / 2, by the angles of their
+    positions.
 
-    The product of a query and a key then depends on their positions only through the distance. If d is odd, the last
-    component stays as it is.
+    The product of a query and a key then depends on their positions only through the distance. If d
+    is odd, the last component stays as it is.
     """
     cosines, sines = rotation
     half = cosines.shape[1]
@@ -61,23 +65,33 @@ class Layer(nn.Module):
     """Causal self-attention and an MLP, each added to its input."""
 
     def __init__(self, num_hiddens: int, num_heads: int, output_std: float) -> None:
-        """Draw the weights in double precision, those of the matrices that end a part from N(0, ``output_std``²)."""
+        """Draw the weights in double precision, those of the matrices that end a part from N(0,
+        ``output_std``²)."""
         super().__init__()
-        norm, linear = partial(nn.LayerNorm, dtype=torch.float64), partial(nn.Linear, dtype=torch.float64)
+        norm, linear = (
+            partial(nn.LayerNorm, dtype=torch.float64),
+            partial(nn.Linear, dtype=torch.float64),
+        )
         self.num_heads = num_heads
         self.attention_norm, self.mlp_norm = norm(num_hiddens), norm(num_hiddens)
-        self.attention_input = _drawn(linear(num_hiddens, 3 * num_hiddens))  # queries, keys and values
+        self.attention_input = _drawn(
+            linear(num_hiddens, 3 * num_hiddens)
+        )  # queries, keys and values
         self.attention_output = _drawn(linear(num_hiddens, num_hiddens), output_std)
         self.mlp_input = _drawn(linear(num_hiddens, 4 * num_hiddens))
         self.mlp_output = _drawn(linear(4 * num_hiddens, num_hiddens), output_std)
 
-    def forward(self, hidden: Tensor, rotation: Rotation, drop: Callable[[Tensor], Tensor]) -> Tensor:
+    def forward(
+        self, hidden: Tensor, rotation: Rotation, drop: Callable[[Tensor], Tensor]
+    ) -> Tensor:
         """Return the outputs ``(B, T, h)`` for inputs ``(B, T, h)``."""
         hidden = hidden + drop(self._attend(self.attention_norm(hidden), rotation))
         return hidden + drop(self.mlp_output(F.gelu(self.mlp_input(self.mlp_norm(hidden)))))
 
     def _attend(self, hidden: Tensor, rotation: Rotation) -> Tensor:
-        projected = self.attention_input(hidden).unflatten(2, (3, self.num_heads, -1))  # (B, T, 3, heads, d)
+        projected = self.attention_input(hidden).unflatten(
+            2, (3, self.num_heads, -1)
+        )  # (B, T, 3, heads, d)
         queries, keys, values = projected.permute(2, 0, 3, 1, 4)  # (B, heads, T, d) each
         queries, keys = rotate(queries, rotation), rotate(keys, rotation)
         mixed = F.scaled_dot_product_attention(queries, keys, values, is_causal=True)
@@ -88,9 +102,10 @@ class Layer(nn.Module):
 class Transformer(TorchNetwork):
     """A transformer whose window W is ``num_steps``.
 
-    Shapes: V vocabulary, h hidden units, B batch rows, T steps, K windows of w tokens, where w = W or, if the text is
-    shorter, K = 1. Dropout comes after the embedding and before each addition, with one mask for all positions. The
-    state holds the tokens of the current window, ``(B, p)`` with p <= W.
+    Shapes: V vocabulary, h hidden units, B batch rows, T steps, K windows of w tokens, where w = W
+    or, if the text is shorter, K = 1. Dropout comes after the embedding and before each addition,
+    with one mask for all positions. The state holds the tokens of the current window, ``(B, p)``
+    with p <= W.
     """
 
     _cosines: Tensor
@@ -99,10 +114,15 @@ class Transformer(TorchNetwork):
     def __init__(self, settings: NetworkSettings, vocab_size: int, seed: int) -> None:
         """Draw the weights from N(0, 0.05²) by ``seed``; biases are zero.
 
-        They are drawn in double precision: in single precision, PyTorch's numbers depend on the processor.
+        They are drawn in double precision: in single precision, PyTorch's numbers depend on the
+        processor.
         """
         super().__init__()
-        self.vocab_size, self.window, self.dropout = vocab_size, settings.num_steps, settings.dropout
+        self.vocab_size, self.window, self.dropout = (
+            vocab_size,
+            settings.num_steps,
+            settings.dropout,
+        )
         self._overlap = self.window // 2
         num_hiddens, double = settings.num_hiddens, torch.float64
         with torch.random.fork_rng(devices=[]):
@@ -110,14 +130,18 @@ class Transformer(TorchNetwork):
             self.embedding = _drawn(nn.Embedding(vocab_size, num_hiddens, dtype=double))
             # The sum of all parts of all layers starts equally large, whatever their number.
             std = _INIT_STD / (2 * settings.num_layers) ** 0.5
-            layers = (Layer(num_hiddens, settings.num_heads, std) for _ in range(settings.num_layers))
+            layers = (
+                Layer(num_hiddens, settings.num_heads, std) for _ in range(settings.num_layers)
+            )
             self.layers = nn.ModuleList(layers)
             self.norm = nn.LayerNorm(num_hiddens, dtype=double)
             self.output = _drawn(nn.Linear(num_hiddens, vocab_size, dtype=double))
             if settings.tie_weights:
                 self.output.weight = self.embedding.weight
         head_size = num_hiddens // settings.num_heads
-        speeds = _ROTARY_BASE ** (-torch.arange(head_size // 2, dtype=double) / max(head_size // 2, 1))
+        speeds = _ROTARY_BASE ** (
+            -torch.arange(head_size // 2, dtype=double) / max(head_size // 2, 1)
+        )
         angles = torch.arange(self.window, dtype=double)[:, None] * speeds  # (W, d / 2)
         self.register_buffer("_cosines", angles.cos(), persistent=False)
         self.register_buffer("_sines", angles.sin(), persistent=False)
@@ -127,12 +151,17 @@ class Transformer(TorchNetwork):
         """Return the empty window of ``batch_size`` rows, shape ``(batch_size, 0)``."""
         return torch.empty(batch_size, 0, dtype=torch.int64, device=self.device)
 
-    def forward(self, ids: Tensor, state: Tensor, draw_mask: DropoutMask | None = None) -> tuple[Tensor, Tensor]:
-        """Return logits ``(B, T, V)`` for ids ``(B, T)`` of int64, and the window after the last step, ``(B, p)``."""
+    def forward(
+        self, ids: Tensor, state: Tensor, draw_mask: DropoutMask | None = None
+    ) -> tuple[Tensor, Tensor]:
+        """Return logits ``(B, T, V)`` for ids ``(B, T)`` of int64, and the window after the last
+        step, ``(B, p)``."""
         windows, state, num_known = self._windows(ids, state)  # (B, K, w)
         rows = windows.flatten(0, 1)
         at_once = len(rows) if draw_mask is not None else max(_TOKENS_AT_ONCE // rows.shape[1], 1)
-        hidden = torch.cat([self._hidden(part, draw_mask) for part in torch.split(rows, at_once)])  # (B * K, w, h)
+        hidden = torch.cat(
+            [self._hidden(part, draw_mask) for part in torch.split(rows, at_once)]
+        )  # (B * K, w, h)
         hidden = torch.unflatten(hidden, 0, windows.shape[:2])
         # Each window but the first one predicts only what follows the overlap.
         hidden = torch.cat([hidden[:, 0], hidden[:, 1:, self._overlap :].flatten(1, 2)], 1)
@@ -144,7 +173,8 @@ class Transformer(TorchNetwork):
         return self._windows(self.tensor(ids), state)[1]
 
     def _windows(self, ids: Tensor, state: Tensor) -> tuple[Tensor, Tensor, int]:
-        """Return windows of a text, ``(B, K, w)``; its last window; and how many tokens of the first are in ``state``.
+        """Return windows of a text, ``(B, K, w)``; its last window; and how many tokens of the
+        first are in ``state``.
 
         The last of the K windows is padded.
         """

@@ -1,10 +1,11 @@
 """The ARPA format of n-gram models: writing and reading it, plain or packed with gzip.
 
-The format lists every n-gram with log10 of its probability and, if it can be a context, log10 of its backoff weight.
-White space separates its fields, so a token that contains a space, a tab, a line end, a return or a NUL has ``\\u`` and
-four hexadecimal digits in its place. A backslash that would be read as the beginning of such an escape is escaped too;
-all others stay. ``<s>`` and ``</s>``, which readers of the format require, are listed with probability zero (-99),
-because a stream has neither. A token of the text that is spelt like one of them has its ``<`` escaped.
+The format lists every n-gram with log10 of its probability and, if it can be a context, log10 of
+its backoff weight. White space separates its fields, so a token that contains a space, a tab, a
+line end, a return or a NUL has ``\\u`` and four hexadecimal digits in its place. A backslash that
+would be read as the beginning of such an escape is escaped too; all others stay. ``<s>`` and
+``</s>``, which readers of the format require, are listed with probability zero (-99), because a
+stream has neither. A token of the text that is spelt like one of them has its ``<`` escaped.
 """
 
 import gzip
@@ -34,7 +35,8 @@ from seqlm.vocab.vocabulary import UNKNOWN
 
 MARKS = ("<s>", "</s>")
 _SPECIAL = re.compile(r"[\0\t\n\r ]|\\(?=u[0-9a-f]{4})|\A<(?=/?s>\Z)")
-"""What becomes an escape: separators, what would be read as an escape, and the beginning of a mark."""
+"""What becomes an escape: separators, what would be read as an escape, and the beginning of a
+mark."""
 
 _BLOCK_ROWS = 1 << 16
 """N-grams that are written at once."""
@@ -67,7 +69,11 @@ def write_arpa(path: Path, model: KneserNey, tokens: Sequence[str]) -> None:
     fields = [field.encode() for field in (tokens if is_plain else map(escape, tokens))]
     letters, starts = np.frombuffer(b"".join(fields), np.uint8), np.cumsum([0, *map(len, fields)])
     with replacing(path) as temporary, temporary.open("wb") as plain:
-        packed = gzip.GzipFile("", "wb", 6, plain, mtime=0) if path.suffix == ".gz" else nullcontext(plain)
+        packed = (
+            gzip.GzipFile("", "wb", 6, plain, mtime=0)
+            if path.suffix == ".gz"
+            else nullcontext(plain)
+        )
         with packed as file:
             for part in _parts(model, letters, starts):
                 file.write(part)
@@ -89,16 +95,25 @@ def _parts(model: KneserNey, letters: Bytes, starts: Longs) -> Iterator[bytes | 
             weight = "\t0" if model.order > 1 else ""
             yield "".join(f"{NEVER:g}\t{mark}{weight}\n" for mark in MARKS).encode()
         probs = np.empty(size if order < model.order else 0)  # the next order needs them
-        blocks = (slice(start, min(start + _BLOCK_ROWS, size)) for start in range(0, size, _BLOCK_ROWS))
+        blocks = (
+            slice(start, min(start + _BLOCK_ROWS, size)) for start in range(0, size, _BLOCK_ROWS)
+        )
         yield from imap(partial(_lines, model, letters, starts, order, below, probs), blocks)
         below = probs
     yield b"\n\\end\\\n"
 
 
 def _lines(
-    model: KneserNey, letters: Bytes, starts: Longs, order: int, below: Probs, all_probs: Probs, rows: slice
+    model: KneserNey,
+    letters: Bytes,
+    starts: Longs,
+    order: int,
+    below: Probs,
+    all_probs: Probs,
+    rows: slice,
 ) -> memoryview:
-    """Return the lines of some n-grams of an order. Below the highest, their probabilities go to ``all_probs`` too.
+    """Return the lines of some n-grams of an order. Below the highest, their probabilities go to
+    ``all_probs`` too.
 
     ``below`` has the probabilities of all n-grams of the order below.
     """
@@ -108,7 +123,9 @@ def _lines(
     tokens = model.counts.table(order).tokens_of(np.arange(rows.start, rows.stop))
     weights = model.backoff_weights(order, rows)
     num_letters = int((starts[tokens + 1] - starts[tokens]).sum())
-    text = np.empty(num_letters + len(probs) * (2 * _BYTES_OF_NUMBER + order + len("\t\n")), np.uint8)
+    text = np.empty(
+        num_letters + len(probs) * (2 * _BYTES_OF_NUMBER + order + len("\t\n")), np.uint8
+    )
     end = write_lines(probs, tokens, weights, letters, starts, text)
     return text[:end].data
 
@@ -123,8 +140,8 @@ _SHORTEST_LINE = len("0 a\n")
 class ArpaModel(NGramModel):
     """A model that was read, over tokens of its own. The counts are not in the format and are 1.
 
-    An n-gram that is not listed has the weight of its context times the probability of the n-gram without its first
-    token.
+    An n-gram that is not listed has the weight of its context times the probability of the n-gram
+    without its first token.
     """
 
     smoothing = "ARPA"
@@ -146,15 +163,20 @@ class ArpaModel(NGramModel):
         """What a user should know about the model's probabilities."""
         if abs((total := math.fsum(self.unigram)) - 1) <= _TOLERANCE_OF_SUM:
             return []
-        return [f"{self.file}: the probabilities of the 1-grams sum to {total:.3g}, not to 1: do not trust its scores"]
+        return [
+            f"{self.file}: the probabilities of the 1-grams sum to {total:.3g}, not to 1: do not trust its scores"
+        ]
 
     @property
     def unigram(self) -> Probs:
         """The probability of each token without any context."""
         return self.listed[0]
 
-    def interpolation(self, n: int, rows: Rows | slice, contexts: Rows | slice) -> tuple[Probs, Probs]:
-        """Return the probabilities of some n-grams of order n, and the weights of their contexts."""
+    def interpolation(
+        self, n: int, rows: Rows | slice, contexts: Rows | slice
+    ) -> tuple[Probs, Probs]:
+        """Return the probabilities of some n-grams of order n, and the weights of their
+        contexts."""
         return self.listed[n - 1][rows], self.backoffs[n - 2][contexts]
 
     def mixed(self, is_seen: NDArray[np.bool_], shares: Probs, backed_off: Probs) -> Probs:
@@ -174,7 +196,8 @@ class ArpaModel(NGramModel):
 def read_arpa(path: Path) -> ArpaModel:
     """Return the model in an ARPA file, plain or packed with gzip.
 
-    Raises DataError, with the line, if the file is truncated, binary, or does not contain what its header says.
+    Raises DataError, with the line, if the file is truncated, binary, or does not contain what its
+    header says.
     """
     try:
         return _Reader(path).read()
@@ -193,14 +216,24 @@ class _Reader:
     def read(self) -> ArpaModel:
         import pandas as pd
 
-        sizes, counts, tokens, listed, backoffs = self._header(), NgramCounts([]), list[str](), [], []
+        sizes, counts, tokens, listed, backoffs = (
+            self._header(),
+            NgramCounts([]),
+            list[str](),
+            [],
+            [],
+        )
         for order, size in enumerate(sizes, start=1):
             self._expect(f"\\{order}-grams:")
             keys, logs = np.empty(size, np.int64), np.empty((2, size))
             for rows, words, logs[:, rows], spans in self._chunks(order, size):
-                keys[rows] = words[:, 0].view(np.int64) if order == 1 else self._keys(words, spans, counts)
+                keys[rows] = (
+                    words[:, 0].view(np.int64) if order == 1 else self._keys(words, spans, counts)
+                )
                 if order == 1:
-                    tokens += [unescape(self._text[begin:end].decode()) for begin, end in spans.tolist()]
+                    tokens += [
+                        unescape(self._text[begin:end].decode()) for begin, end in spans.tolist()
+                    ]
             ranked = np.argsort(keys)
             same = ranked[1:][np.diff(keys[ranked]) == 0]
             if order == 1:
@@ -215,7 +248,9 @@ class _Reader:
             counts.append(keys[ranked], np.broadcast_to(np.uint8(1), len(ranked)))
             if len(same):
                 twice = counts.table(order).tokens_of(np.flatnonzero(ranked == same[0]))[0]
-                raise DataError(f"{self._path}: {' '.join(tokens[token] for token in twice)!r} is listed twice")
+                raise DataError(
+                    f"{self._path}: {' '.join(tokens[token] for token in twice)!r} is listed twice"
+                )
             listed.append(exp(logs[0][ranked] * math.log(10)))
             if order < len(sizes):  # no context is as long as the longest n-grams
                 backoffs.append(exp(logs[1][ranked] * math.log(10)))
@@ -238,17 +273,25 @@ class _Reader:
         self._position = self._line
         return sizes
 
-    def _chunks(self, order: int, size: int) -> Iterator[tuple[slice, NDArray[np.uint64], Probs, Rows]]:
+    def _chunks(
+        self, order: int, size: int
+    ) -> Iterator[tuple[slice, NDArray[np.uint64], Probs, Rows]]:
         """Read the lines of a section in chunks.
 
-        Yields which rows they are, the hashes of their words, their logarithms, shape ``(2, rows)``, and where their
-        first words begin and end.
+        Yields which rows they are, the hashes of their words, their logarithms, shape ``(2,
+        rows)``, and where their first words begin and end.
         """
         text, done = np.frombuffer(self._text, np.uint8), 0
         while done < size:
             room = min(size - done, _ROWS_AT_ONCE)
-            logs, words, spans = np.empty((room, 2)), np.empty((room, order), np.uint64), np.empty((room, 2), np.int64)
-            num_rows, self._position, is_broken = read_lines(text, self._position, order, logs, words, spans)
+            logs, words, spans = (
+                np.empty((room, 2)),
+                np.empty((room, order), np.uint64),
+                np.empty((room, 2), np.int64),
+            )
+            num_rows, self._position, is_broken = read_lines(
+                text, self._position, order, logs, words, spans
+            )
             if is_broken:
                 self._fail(f"expected a number, {order} words and perhaps a number", self._position)
             if not num_rows:
@@ -256,14 +299,25 @@ class _Reader:
             is_wrong = ~((logs[:num_rows, 0] <= 0) & (np.abs(logs[:num_rows, 1]) <= _MAX_LOGARITHM))
             if is_wrong.any():
                 self._fail(
-                    "expected the logarithms of a probability and of a backoff weight", spans[is_wrong.argmax(), 0]
+                    "expected the logarithms of a probability and of a backoff weight",
+                    spans[is_wrong.argmax(), 0],
                 )
-            yield slice(done, done + num_rows), words[:num_rows], logs[:num_rows].T, spans[:num_rows]
+            yield (
+                slice(done, done + num_rows),
+                words[:num_rows],
+                logs[:num_rows].T,
+                spans[:num_rows],
+            )
             done += num_rows
 
     def _keys(self, words: NDArray[np.uint64], spans: Rows, counts: NgramCounts) -> Rows:
-        """Return the keys of n-grams of the order above the tables, given the hashes of their words."""
-        ids = self._index.get_indexer(words.view(np.int64).ravel()).reshape(words.shape).astype(np.int64)
+        """Return the keys of n-grams of the order above the tables, given the hashes of their
+        words."""
+        ids = (
+            self._index.get_indexer(words.view(np.int64).ravel())
+            .reshape(words.shape)
+            .astype(np.int64)
+        )
         if (ids < 0).any():
             row = int((ids < 0).any(axis=1).argmax())
             self._fail("a word of this n-gram is not among the 1-grams", spans[row, 0])
@@ -271,7 +325,10 @@ class _Reader:
         for place in range(1, ids.shape[1] - 1):
             prefixes = counts.table(place + 1).find(prefixes, ids[:, place])
         if (prefixes < 0).any():
-            self._fail(f"a {ids.shape[1]}-gram whose beginning is not listed", spans[(prefixes < 0).argmax(), 0])
+            self._fail(
+                f"a {ids.shape[1]}-gram whose beginning is not listed",
+                spans[(prefixes < 0).argmax(), 0],
+            )
         keys: Rows = prefixes * counts.vocab_size + ids[:, -1]
         return keys
 

@@ -8,8 +8,8 @@ from seqlm.core.settings import Section
 from seqlm.vocab.settings import Order, Orders
 
 Unknown = Literal["good_turing", "uniform"]
-"""How likely ``<unk>`` is in Kneser-Ney models: ``good_turing``: as all tokens together that train has once (Good
-1953); ``uniform``: as any token that train lacks, which is KenLM's way."""
+"""How likely ``<unk>`` is in Kneser-Ney models: ``good_turing``: as all tokens together that train
+has once (Good 1953); ``uniform``: as any token that train lacks, which is KenLM's way."""
 Epsilon = Annotated[float, Field(strict=True, ge=0, le=1e12)]
 
 
@@ -29,12 +29,15 @@ class NgramsParams(Section):
     """Highest order that is counted, for each kind of token."""
     laplace: LaplaceParams
     memory: Literal["auto"] | Annotated[int, Field(ge=2**29, le=2**50)]
-    """Bytes that counting may take, ``auto``: half of this machine's memory. DuckDB counts a text that needs more."""
+    """Bytes that counting may take, ``auto``: half of this machine's memory. DuckDB counts a text
+    that needs more."""
 
     @model_validator(mode="after")
     def _orders_fit(self) -> "NgramsParams":
         if self.laplace.max_order > min(self.max_order.values()):
             raise ValueError("laplace.max_order must not exceed max_order of any kind of token")
         if self.laplace.epsilons != "auto" and len(self.laplace.epsilons) != self.laplace.max_order:
-            raise ValueError(f"laplace.epsilons must hold one value for each order up to {self.laplace.max_order}")
+            raise ValueError(
+                f"laplace.epsilons must hold one value for each order up to {self.laplace.max_order}"
+            )
         return self

@@ -1,1 +1,1 @@
-"""From a raw corpus to three cleaned splits."""
+"""Decoding and cleaning texts."""

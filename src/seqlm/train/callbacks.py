@@ -1,8 +1,8 @@
 """What happens around a training run: checkpoints, the lock of the run, the terminal, Ctrl-C.
 
-Checkpoints are kept outside the pipeline's outputs, because DVC deletes a stage's outputs before it runs the stage. A
-checkpoint's name holds a hash of everything that decides the result, so that one of other settings, other data or other
-code is never used.
+Checkpoints are kept outside the pipeline's outputs, because DVC deletes a stage's outputs before it
+runs the stage. A checkpoint's name holds a hash of everything that decides the result, so that one
+of other settings, other data or other code is never used.
 """
 
 import hashlib
@@ -42,8 +42,9 @@ _PRINTED_TOKENS = 50
 def checkpoint_key(config: RunConfig, vocab: Vocab, num_processes: int) -> str:
     """Return a hash of everything that decides the result.
 
-    That is settings, data, number of processes, code of this package, PyTorch's version, and whether networks run as
-    compiled loops, whose states and optimizers have their own form. ``vocab`` has the hashes of the encoded splits.
+    That is settings, data, number of processes, code of this package, PyTorch's version, and
+    whether networks run as compiled loops, whose states and optimizers have their own form.
+    ``vocab`` has the hashes of the encoded splits.
     """
     data = [encoded.sha256 for encoded in vocab.splits.values()]
     parts = [config.model_dump_json(), *data, num_processes, torch.__version__, has_fma()]
@@ -67,7 +68,8 @@ class Checkpoint:
     def load(self, ranks: Ranks = ONE_PROCESS) -> dict[str, Any] | None:
         """Return what was saved, or None if there is no complete checkpoint.
 
-        Processes on several machines each have their own folder: all load the checkpoint of the first.
+        Processes on several machines each have their own folder: all load the checkpoint of the
+        first.
         """
         state = None
         if ranks.rank == 0 and self.path.exists():
@@ -83,22 +85,25 @@ class Checkpoint:
 def run_lock(folder: Path) -> AbstractContextManager[object]:
     """Take the lock of a run's training in ``folder``, where its checkpoints are.
 
-    The system releases it however the process ends. Raises MachineError if another process trains the run, and does not
-    finish within some seconds.
+    The system releases it however the process ends. Raises MachineError if another process trains
+    the run, and does not finish within some seconds.
     """
     folder.mkdir(parents=True, exist_ok=True)
     try:
         return FileLock(folder / _LOCK, timeout=_LOCK_TIMEOUT_S).acquire()
     except Timeout as error:
-        raise MachineError(f"run {folder.name}: another process is training it: wait until it has finished") from error
+        raise MachineError(
+            f"run {folder.name}: another process is training it: wait until it has finished"
+        ) from error
 
 
 @contextmanager
 def checkpoint_writer(checkpoint: Checkpoint) -> Iterator[Callback]:
     """Give a callback that saves checkpoints, within epochs too; all processes save together.
 
-    The first is saved at once, later ones so that saving takes about a hundredth of the time. After Ctrl-C the callback
-    saves one more and raises Interrupted. Ctrl-C again ends the process at once.
+    The first is saved at once, later ones so that saving takes about a hundredth of the time. After
+    Ctrl-C the callback saves one more and raises Interrupted. Ctrl-C again ends the process at
+    once.
     """
     due = time.monotonic()
 
@@ -118,7 +123,9 @@ def checkpoint_writer(checkpoint: Checkpoint) -> Iterator[Callback]:
         if is_interrupted:
             name = os.environ.get("DVC_EXP_NAME")  # only `dvc exp run` stores an experiment
             again = f"dvc exp run --name {name}" if name else "dvc repro"
-            raise Interrupted(f"interrupted at epoch {trainer.progress.epoch:.4g}; `{again}` continues from there")
+            raise Interrupted(
+                f"interrupted at epoch {trainer.progress.epoch:.4g}; `{again}` continues from there"
+            )
 
     with _ctrl_c() as pressed:
         yield save
@@ -126,7 +133,8 @@ def checkpoint_writer(checkpoint: Checkpoint) -> Iterator[Callback]:
 
 @contextmanager
 def _ctrl_c() -> Iterator[threading.Event]:
-    """Give an event that is set by the first Ctrl-C. What a shell starts in the background goes on ignoring it."""
+    """Give an event that is set by the first Ctrl-C. What a shell starts in the background goes on
+    ignoring it."""
     pressed, before = threading.Event(), signal.getsignal(signal.SIGINT)
 
     def note(*_: object) -> None:
@@ -143,7 +151,8 @@ def _ctrl_c() -> Iterator[threading.Event]:
 
 @contextmanager
 def terminal(trainer: Trainer, vocab: Vocab) -> Iterator[Callback]:
-    """Give a callback that shows a progress bar of tokens, and how the network continues the trainer's prefix."""
+    """Give a callback that shows a progress bar of tokens, and how the network continues the
+    trainer's prefix."""
     rows_shown = len(trainer.progress.history)
 
     def show(trainer: Trainer) -> None:
@@ -154,20 +163,29 @@ def terminal(trainer: Trainer, vocab: Vocab) -> Iterator[Callback]:
             return
         rows_shown, row = len(progress.history), progress.history[-1]
         epoch = _format_epochs(row.epoch)
-        bar.set_postfix(epoch=epoch, train=f"{row.train_perplexity:.3f}", val=f"{progress.best_val_perplexity:.3f}")
+        bar.set_postfix(
+            epoch=epoch,
+            train=f"{row.train_perplexity:.3f}",
+            val=f"{progress.best_val_perplexity:.3f}",
+        )
         if trainer.prefix.size and config.sample_every and rows_shown % config.sample_every == 0:
             tokens = continue_prefixes(trainer.network, trainer.prefix, _PRINTED_TOKENS)[0]
             text = vocab.join(vocab.decode([*trainer.prefix[0].tolist(), *tokens.tolist()]))
             tqdm.write(f"epoch {epoch}, train perplexity {row.train_perplexity:.2f}: {text}")
 
     options: dict[str, Any] = {"unit": " tokens", "unit_scale": True, "disable": None}
-    with tqdm(total=trainer.plan.tokens_to_train, initial=trainer.progress.tokens, **options) as bar:
+    with tqdm(
+        total=trainer.plan.tokens_to_train, initial=trainer.progress.tokens, **options
+    ) as bar:
         yield show
 
 
 def describe_plan(plan: Plan) -> str:
     """Return what a training run will do, in a line."""
-    tokens, epochs = plan.batches_per_epoch * plan.tokens_per_batch, _format_epochs(plan.epochs_to_train)
+    tokens, epochs = (
+        plan.batches_per_epoch * plan.tokens_per_batch,
+        _format_epochs(plan.epochs_to_train),
+    )
     limit = "" if plan.num_minibatches is None else ", limited by token_budget"
     return f"{plan.tokens_to_train:,} tokens to train on: {epochs} epochs of {tokens:,}{limit}"
 

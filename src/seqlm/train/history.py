@@ -1,6 +1,8 @@
-"""The progress of a training run: its history, a row for each epoch; the figures that summarise it; and its samples.
+"""The progress of a training run: its history, a row for each epoch; the figures that summarise it;
+and its samples.
 
-A sample is what the network writes after some of the rows: the same text continued, from the first epoch to the last.
+A sample is what the network writes after some of the rows: the same text continued, from the first
+epoch to the last.
 """
 
 import math
@@ -74,7 +76,8 @@ class Progress:
 
     @property
     def epoch(self) -> float:
-        """Epochs trained so far, including the finished share of the current one; an int if that is a whole number."""
+        """Epochs trained so far, including the finished share of the current one; an int if that is
+        a whole number."""
         epoch = self.num_epochs + self.epoch_minibatches / self.plan.batches_per_epoch
         return int(epoch) if epoch == int(epoch) else epoch
 
@@ -88,25 +91,38 @@ class Progress:
         """Share of the training that is done, from 0 to 1."""
         if self.plan.num_minibatches is not None:
             return self.minibatches / self.plan.num_minibatches
-        return (self.num_epochs + self.epoch_minibatches / self.plan.batches_per_epoch) / self.plan.num_rows
+        return (
+            self.num_epochs + self.epoch_minibatches / self.plan.batches_per_epoch
+        ) / self.plan.num_rows
 
     @property
     def is_at_row_end(self) -> bool:
-        """Whether the minibatch just trained ends a row. Only with ``token_budget``: otherwise rows end with epochs."""
+        """Whether the minibatch just trained ends a row. Only with ``token_budget``: otherwise rows
+        end with epochs."""
         total = self.plan.num_minibatches
-        return total is not None and self.minibatches == total * (len(self.history) + 1) // self.plan.num_rows
+        return (
+            total is not None
+            and self.minibatches == total * (len(self.history) + 1) // self.plan.num_rows
+        )
 
 
 def history_table(run: str, rows: Sequence[HistoryRow]) -> pd.DataFrame:
     """Return one row for each of a run's history: ``run`` and the fields of :class:`HistoryRow`.
 
-    A perplexity on val that is not finite is an empty cell, like that of a row without an evaluation.
+    A perplexity on val that is not finite is an empty cell, like that of a row without an
+    evaluation.
     """
-    table = [{"run": run} | asdict(row) | {"val_perplexity": _finite(row.val_perplexity)} for row in rows]
-    return pd.DataFrame(table, dtype=object)  # pandas would write whole epochs beside fractions as 1.0
+    table = [
+        {"run": run} | asdict(row) | {"val_perplexity": _finite(row.val_perplexity)} for row in rows
+    ]
+    return pd.DataFrame(
+        table, dtype=object
+    )  # pandas would write whole epochs beside fractions as 1.0
 
 
-def summarise(progress: Progress, num_parameters: int, kept_epoch: float, engine: str) -> dict[str, Any]:
+def summarise(
+    progress: Progress, num_parameters: int, kept_epoch: float, engine: str
+) -> dict[str, Any]:
     """Return the result of a training run; values that are not finite are None."""
     evaluations = [row.val_perplexity for row in progress.history if row.val_perplexity is not None]
     summary: dict[str, Any] = {
@@ -121,7 +137,9 @@ def summarise(progress: Progress, num_parameters: int, kept_epoch: float, engine
         "tokens": progress.tokens,
     }
     if infinite := sum(not math.isfinite(value) for value in evaluations):
-        summary["reason"] = f"perplexity on val is too large for a number {infinite} of {len(evaluations)} times"
+        summary["reason"] = (
+            f"perplexity on val is too large for a number {infinite} of {len(evaluations)} times"
+        )
     return summary
 
 
@@ -129,13 +147,17 @@ def _finite(value: float | None) -> float | None:
     return value if value is not None and math.isfinite(value) else None
 
 
-def sample_prefix(config: RunConfig, vocab: Vocab, train_ids: NDArray[np.integer], val_ids: NDArray[np.integer]) -> str:
+def sample_prefix(
+    config: RunConfig, vocab: Vocab, train_ids: NDArray[np.integer], val_ids: NDArray[np.integer]
+) -> str:
     """Return what a run's samples continue: the text of the setting, or the beginning of val.
 
-    The beginning of val is used for ``auto``, and if train never has the setting's text. If val begins with unknown
-    tokens only, the text is empty, and no samples are printed.
+    The beginning of val is used for ``auto``, and if train never has the setting's text. If val
+    begins with unknown tokens only, the text is empty, and no samples are printed.
     """
-    if config.sample_prefix != AUTO and occurs(vocab.encode(vocab.tokenize(config.sample_prefix)), train_ids):
+    if config.sample_prefix != AUTO and occurs(
+        vocab.encode(vocab.tokenize(config.sample_prefix)), train_ids
+    ):
         return config.sample_prefix
     with suppress(DataError):
         return prompts(vocab, val_ids, 1)[0]
@@ -149,5 +171,7 @@ def is_sampled(row: int, num_rows: int) -> bool:
 
 def describe_samples(samples: list[list[Any]], vocab: Vocab, prefix: str) -> dict[str, Any]:
     """Return the prefix, and the epoch and the text of each sample, without the prefix."""
-    texts = [{"epoch": epoch, "text": vocab.join(vocab.decode(tokens))} for epoch, tokens in samples]
+    texts = [
+        {"epoch": epoch, "text": vocab.join(vocab.decode(tokens))} for epoch, tokens in samples
+    ]
     return {"prefix": prefix, "samples": texts}

@@ -1,10 +1,12 @@
-"""How a text is cut into minibatches (section 8.3.4), how many a training run takes, and the learning rate of each.
+"""How a text is cut into minibatches (section 8.3.4), how many a training run takes, and the
+learning rate of each.
 
-Both samplers skip a random number of tokens at the start, so that epochs cut the text at different positions. Targets
-are the inputs shifted by one token.
+Both samplers skip a random number of tokens at the start, so that epochs cut the text at different
+positions. Targets are the inputs shifted by one token.
 
-A history has one row for each epoch. If ``token_budget`` ends the training before its last epoch, the history
-has ``num_epochs`` rows for equal parts of what is trained, and the learning rate schedule covers just that.
+A history has one row for each epoch. If ``token_budget`` ends the training before its last epoch,
+the history has ``num_epochs`` rows for equal parts of what is trained, and the learning rate
+schedule covers just that.
 """
 
 from collections.abc import Iterator
@@ -20,12 +22,18 @@ Minibatch = tuple[NDArray[np.int64], NDArray[np.int64]]
 
 
 def random_minibatches(
-    tokens: NDArray[np.integer], batch_size: int, num_steps: int, rng: np.random.Generator, *, done: int = 0
+    tokens: NDArray[np.integer],
+    batch_size: int,
+    num_steps: int,
+    rng: np.random.Generator,
+    *,
+    done: int = 0,
 ) -> Iterator[Minibatch]:
     """Yield inputs and targets of shape ``(batch_size, num_steps)`` from random positions.
 
-    Every subsequence of an epoch is used at most once; only those that do not fill the last minibatch are left out.
-    The first ``done`` minibatches are skipped, to resume an epoch. Raises ValueError if the text is too short.
+    Every subsequence of an epoch is used at most once; only those that do not fill the last
+    minibatch are left out. The first ``done`` minibatches are skipped, to resume an epoch. Raises
+    ValueError if the text is too short.
     """
     offset = _random_offset(tokens, batch_size, num_steps, rng)
     starts = rng.permutation((len(tokens) - offset - 1) // num_steps) * num_steps + offset
@@ -35,12 +43,18 @@ def random_minibatches(
 
 
 def sequential_minibatches(
-    tokens: NDArray[np.integer], batch_size: int, num_steps: int, rng: np.random.Generator, *, done: int = 0
+    tokens: NDArray[np.integer],
+    batch_size: int,
+    num_steps: int,
+    rng: np.random.Generator,
+    *,
+    done: int = 0,
 ) -> Iterator[Minibatch]:
     """Yield inputs and targets of shape ``(batch_size, num_steps)`` in the order of the text.
 
-    The text is cut into ``batch_size`` rows; row i of a minibatch starts where row i of the previous one ended. The
-    first ``done`` minibatches are skipped, to resume an epoch. Raises ValueError if the text is too short.
+    The text is cut into ``batch_size`` rows; row i of a minibatch starts where row i of the
+    previous one ended. The first ``done`` minibatches are skipped, to resume an epoch. Raises
+    ValueError if the text is too short.
     """
     offset = _random_offset(tokens, batch_size, num_steps, rng)
     row_length = (len(tokens) - offset - 1) // batch_size
@@ -55,15 +69,19 @@ def sequential_minibatches(
 def fits(num_tokens: int, batch_size: int, num_steps: int) -> bool:
     """Return whether a text has enough tokens for one minibatch, whatever the offset.
 
-    The largest offset is ``num_steps - 1`` and the last target is one token further, so both samplers need
-    ``num_steps * (batch_size + 1)`` tokens.
+    The largest offset is ``num_steps - 1`` and the last target is one token further, so both
+    samplers need ``num_steps * (batch_size + 1)`` tokens.
     """
     return num_tokens >= num_steps * (batch_size + 1)
 
 
-def _random_offset(tokens: NDArray[np.integer], batch_size: int, num_steps: int, rng: np.random.Generator) -> int:
+def _random_offset(
+    tokens: NDArray[np.integer], batch_size: int, num_steps: int, rng: np.random.Generator
+) -> int:
     if not fits(len(tokens), batch_size, num_steps):
-        raise ValueError(f"{len(tokens)} tokens are too few for batch_size {batch_size} and num_steps {num_steps}")
+        raise ValueError(
+            f"{len(tokens)} tokens are too few for batch_size {batch_size} and num_steps {num_steps}"
+        )
     return int(rng.integers(num_steps))
 
 
@@ -83,7 +101,8 @@ class Plan:
     num_minibatches: int | None = None
     """Minibatches of a training run that ``token_budget`` ends; None: all epochs are trained.
 
-    Epochs that drop tokens at the start have fewer, so a budget just below the whole may reach into one epoch more."""
+    Epochs that drop tokens at the start have fewer, so a budget just below the whole may reach into
+    one epoch more."""
 
     @classmethod
     def of(cls, config: RunConfig, num_tokens: int) -> "Plan":
@@ -92,7 +111,9 @@ class Plan:
         Raises DataError if the text is too short for one minibatch.
         """
         num_steps = config.num_steps
-        if config.truncation == "full":  # one window spans each batch row, except what a random offset may drop
+        if (
+            config.truncation == "full"
+        ):  # one window spans each batch row, except what a random offset may drop
             num_steps = max(num_tokens // (config.batch_size + 1), 1)
         if not fits(num_tokens, config.batch_size, num_steps):
             raise DataError(
@@ -103,7 +124,9 @@ class Plan:
         if config.token_budget is None or config.token_budget >= whole.tokens_to_train:
             return whole
         num_minibatches = max(config.token_budget // whole.tokens_per_batch, 1)
-        return replace(whole, num_rows=min(config.num_epochs, num_minibatches), num_minibatches=num_minibatches)
+        return replace(
+            whole, num_rows=min(config.num_epochs, num_minibatches), num_minibatches=num_minibatches
+        )
 
     @property
     def tokens_per_batch(self) -> int:
@@ -117,19 +140,27 @@ class Plan:
 
     @property
     def tokens_to_train(self) -> int:
-        """Tokens of the whole training, including those that epochs drop at the start of the text."""
-        return (self.num_minibatches or self.num_rows * self.batches_per_epoch) * self.tokens_per_batch
+        """Tokens of the whole training, including those that epochs drop at the start of the
+        text."""
+        return (
+            self.num_minibatches or self.num_rows * self.batches_per_epoch
+        ) * self.tokens_per_batch
 
     @property
     def epochs_to_train(self) -> float:
         """Epochs of the whole training; if it ends early, not always a whole number."""
-        return self.num_rows if self.num_minibatches is None else self.num_minibatches / self.batches_per_epoch
+        return (
+            self.num_rows
+            if self.num_minibatches is None
+            else self.num_minibatches / self.batches_per_epoch
+        )
 
     def val_token_budget(self, config: RunConfig) -> int:
         """Return how many tokens of val an evaluation may read.
 
-        A quarter of the tokens trained since the previous evaluation, so that evaluating never takes longer than
-        training, but at least 10,000: fewer would say too little. ``eval_tokens`` is a limit too.
+        A quarter of the tokens trained since the previous evaluation, so that evaluating never
+        takes longer than training, but at least 10,000: fewer would say too little. ``eval_tokens``
+        is a limit too.
         """
         trained = self.tokens_to_train * min(config.eval_every, self.num_rows) // self.num_rows
         budget = max(trained // 4, _MIN_VAL_TOKENS)

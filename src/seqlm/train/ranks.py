@@ -1,7 +1,7 @@
 """Processes that train one model together: each trains some rows of every minibatch.
 
-All hold the same weights, because they average their gradients and take the same steps. ``torchrun`` starts the
-processes; without it there is one.
+All hold the same weights, because they average their gradients and take the same steps.
+``torchrun`` starts the processes; without it there is one.
 """
 
 import os
@@ -22,16 +22,20 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class Ranks:
-    """This process among those that train together. Every exchange raises MachineError if another process has ended."""
+    """This process among those that train together. Every exchange raises MachineError if another
+    process has ended."""
 
     rank: int = 0
     """The first process, 0, writes and prints."""
     size: int = 1
 
     def own_rows(self, batch_size: int) -> slice:
-        """Return this process's rows of a minibatch. Raises ParamsError if the rows cannot be divided evenly."""
+        """Return this process's rows of a minibatch. Raises ParamsError if the rows cannot be
+        divided evenly."""
         if batch_size % self.size:
-            raise ParamsError(f"train.batch_size = {batch_size}: must be a multiple of the {self.size} processes")
+            raise ParamsError(
+                f"train.batch_size = {batch_size}: must be a multiple of the {self.size} processes"
+            )
         num_rows = batch_size // self.size
         return slice(self.rank * num_rows, (self.rank + 1) * num_rows)
 
@@ -70,7 +74,8 @@ def _together(operation: Callable[..., Any], *arguments: Any) -> None:
 
 
 def _end(error: object, _: object = None) -> NoReturn:
-    """Raise MachineError: another process has ended. Also handles SIGTERM, by which torchrun ends the rest."""
+    """Raise MachineError: another process has ended. Also handles SIGTERM, by which torchrun ends
+    the rest."""
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
     cause = error if isinstance(error, Exception) else None
     why = "another training process has ended or does not answer: the same command continues from the last checkpoint"
@@ -79,7 +84,8 @@ def _end(error: object, _: object = None) -> NoReturn:
 
 @contextmanager
 def process_group(device: torch.device) -> Iterator[Ranks]:
-    """Join the processes that ``torchrun`` started; each GPU has one. Raises MachineError if they do not meet."""
+    """Join the processes that ``torchrun`` started; each GPU has one. Raises MachineError if they
+    do not meet."""
     size = int(os.environ.get("WORLD_SIZE", "1"))
     if size == 1:
         yield ONE_PROCESS

@@ -18,7 +18,8 @@ class RunConfig(NetworkSettings):
     """The resolved settings of a run: everything its training depends on."""
 
     sampling: Literal["random", "sequential"]
-    """How minibatches are cut from the text. Sequential ones carry the hidden state on, as in the book."""
+    """How minibatches are cut from the text. Sequential ones carry the hidden state on, as in the
+    book."""
     batch_size: Annotated[int, Field(ge=1, le=10**6)]
     max_tokens: PositiveInt | None
     """Train on this many first tokens of train; null: on all."""
@@ -42,13 +43,15 @@ class RunConfig(NetworkSettings):
     token_budget: Annotated[int, Field(ge=1, le=10**15)] | None
     """Stop after this many tokens, repeated ones included; null: train all epochs.
 
-    A training that a budget ends early is divided into ``num_epochs`` equal parts, which count as epochs in its history
-    and in the settings below. The learning rate schedule covers what is trained."""
+    A training that a budget ends early is divided into ``num_epochs`` equal parts, which count as
+    epochs in its history and in the settings below. The learning rate schedule covers what is
+    trained."""
     eval_every: PositiveInt
     """Epochs between evaluations on val."""
     eval_tokens: Annotated[int, Field(ge=1000, le=10**9)] | None
-    """Tokens of val that an evaluation reads at most, in evenly spaced passages. It also reads at most a quarter
-    as many as were trained since the previous one, or 10,000 if that is more; null: no other limit."""
+    """Tokens of val that an evaluation reads at most, in evenly spaced passages. It also reads at
+    most a quarter as many as were trained since the previous one, or 10,000 if that is more; null:
+    no other limit."""
     patience: PositiveInt | None
     """Stop after this many evaluations without an improvement; null: never."""
     checkpoint: Literal["last", "best"]
@@ -56,11 +59,13 @@ class RunConfig(NetworkSettings):
     sample_every: Annotated[int, Field(ge=0, le=10**9)]
     """Epochs between printed continuations of ``sample_prefix``; 0: none."""
     sample_prefix: Annotated[str, Field(min_length=1, max_length=1000)]
-    """Text that samples continue. The beginning of val replaces ``auto`` and a text that never occurs in train."""
+    """Text that samples continue. The beginning of val replaces ``auto`` and a text that never
+    occurs in train."""
 
     run: str
     token: Kind
-    """Kind of token. ``dvc.yaml`` reads it too: a run depends only on the corpus of its own kind."""
+    """Kind of token. ``dvc.yaml`` reads it too: a run depends only on the corpus of its own
+    kind."""
     device: Device
     seed: Seed
     num_threads: NumThreads
@@ -68,7 +73,9 @@ class RunConfig(NetworkSettings):
     @model_validator(mode="after")
     def _require_consistency(self) -> "RunConfig":
         if self.checkpoint == "best" and self.eval_every > self.num_epochs:
-            raise ValueError("checkpoint: best needs an evaluation on val: eval_every must not exceed num_epochs")
+            raise ValueError(
+                "checkpoint: best needs an evaluation on val: eval_every must not exceed num_epochs"
+            )
         if self.schedule == "constant" and self.warmup_share > 0:
             raise ValueError("warmup_share has no effect with schedule: constant: set it to 0")
         if self.optimizer == "sgd" and self.weight_decay > 0:
@@ -82,7 +89,8 @@ class RunConfig(NetworkSettings):
 
 
 def run_names(configs: Path) -> list[str]:
-    """Return the names of the runs that have resolved settings, in order. Raises DataError if there is none."""
+    """Return the names of the runs that have resolved settings, in order. Raises DataError if there
+    is none."""
     names = sorted(path.stem for path in configs.glob("*.json"))
     if not names:
         raise DataError(f"{configs}: holds no run's settings: run the configure stage")
@@ -97,8 +105,11 @@ def write_config(path: Path, config: RunConfig) -> None:
 def read_config(path: Path) -> RunConfig:
     """Return a run's settings as ``configure`` resolved them.
 
-    Raises ParamsError if there is no such run or a setting is wrong, and DataError for a file that is broken.
+    Raises ParamsError if there is no such run or a setting is wrong, and DataError for a file that
+    is broken.
     """
     if not path.exists():
-        raise ParamsError(f"there is no run {path.stem!r}, only {', '.join(run_names(path.parent))}")
+        raise ParamsError(
+            f"there is no run {path.stem!r}, only {', '.join(run_names(path.parent))}"
+        )
     return check(read_json(path), path.stem, RunConfig, source=str(path))

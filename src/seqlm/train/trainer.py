@@ -1,8 +1,8 @@
 """Trains one model on a stream of tokens.
 
 The trainer knows minibatches, the optimizer and when to stop; the model computes its own gradients
-(``compute_gradients``). Training can stop after any minibatch and resume from :meth:`Trainer.state` as if it had not
-stopped.
+(``compute_gradients``). Training can stop after any minibatch and resume from :meth:`Trainer.state`
+as if it had not stopped.
 """
 
 import math
@@ -20,17 +20,26 @@ from seqlm.core.metrics import Nll, perplexity
 from seqlm.core.optimizer import Optimizer
 from seqlm.core.text import evenly_spaced
 from seqlm.networks.building import build_network
-from seqlm.networks.network import Network, State, continue_prefixes, map_state, rows_nll, stream_nll
+from seqlm.networks.network import (
+    Network,
+    State,
+    continue_prefixes,
+    map_state,
+    rows_nll,
+    stream_nll,
+)
 from seqlm.train.history import SAMPLE_TOKENS, HistoryRow, Progress, RunningTotals, is_sampled
 from seqlm.train.minibatches import Minibatch, Plan, random_minibatches, sequential_minibatches
 from seqlm.train.ranks import ONE_PROCESS, Ranks
 from seqlm.train.settings import RunConfig
 
 MINIBATCHES_BETWEEN_CHECKS = 64
-"""Reading the loss waits for the device, and processes wait for each other: do neither after every minibatch."""
+"""Reading the loss waits for the device, and processes wait for each other: do neither after every
+minibatch."""
 _NUM_PASSAGES = 64
 _MAX_PARTS, _MIN_PART_TOKENS = 32, 512
-"""A val that is read completely is read in this many parts at once, or fewer if they would be shorter."""
+"""A val that is read completely is read in this many parts at once, or fewer if they would be
+shorter."""
 _WARMUP = 64
 """Tokens at the beginning of a passage that only warm up the state."""
 _FINAL_LR_SHARE = 0.01
@@ -53,12 +62,21 @@ class Trainer:
     ) -> None:
         """Prepare to train ``config`` on streams of token ids, alone or as one of ``ranks``.
 
-        Samples continue the tokens of ``prefix``; without any there are none. Raises DataError if the text is
-        too short for any minibatch, and ParamsError if the rows of a minibatch cannot be divided among the processes.
+        Samples continue the tokens of ``prefix``; without any there are none. Raises DataError if
+        the text is too short for any minibatch, and ParamsError if the rows of a minibatch cannot
+        be divided among the processes.
         """
-        self.config, self.device, self.ranks, self.prefix = config, device, ranks, np.array([prefix], np.int64)
+        self.config, self.device, self.ranks, self.prefix = (
+            config,
+            device,
+            ranks,
+            np.array([prefix], np.int64),
+        )
         # PyTorch does not accept the array type of memory-mapped files.
-        self._train_ids, self._val_ids = np.asarray(train_ids)[: config.max_tokens], np.asarray(val_ids)
+        self._train_ids, self._val_ids = (
+            np.asarray(train_ids)[: config.max_tokens],
+            np.asarray(val_ids),
+        )
         self.network: Network = build_network(config, vocab_size, config.seed, device)
         self._parameters = list(self.network.parameters())
         self.num_parameters = sum(parameter.numel() for parameter in self._parameters)
@@ -104,7 +122,11 @@ class Trainer:
 
     def chosen_weights(self) -> tuple[float, dict[str, Tensor]]:
         """Return the epoch and the weights that the setting ``checkpoint`` chooses."""
-        if self.config.checkpoint == "best" and self._best_weights is not None and self.progress.best_epoch is not None:
+        if (
+            self.config.checkpoint == "best"
+            and self._best_weights is not None
+            and self.progress.best_epoch is not None
+        ):
             return self.progress.best_epoch, self._best_weights
         return self.progress.epoch, self.network.weight_copies()
 
@@ -113,7 +135,9 @@ class Trainer:
         sampler = random_minibatches if self.config.sampling == "random" else sequential_minibatches
         plan, done = self.plan, self.progress.epoch_minibatches
         self._rng.bit_generator.state = self._rng_at_epoch_start
-        for inputs, targets in sampler(self._train_ids, plan.batch_size, plan.num_steps, self._rng, done=done):
+        for inputs, targets in sampler(
+            self._train_ids, plan.batch_size, plan.num_steps, self._rng, done=done
+        ):
             yield inputs[self._own_rows], targets[self._own_rows]
 
     def _train_minibatch(self, inputs: NDArray[np.int64], targets: NDArray[np.int64]) -> None:
@@ -122,9 +146,13 @@ class Trainer:
             self._carried = self.network.initial_state(len(inputs))
         keep = None
         if self.config.truncation == "randomized":
-            keep = self._draw((self.plan.num_steps, self.plan.batch_size), self.config.keep_probability)
+            keep = self._draw(
+                (self.plan.num_steps, self.plan.batch_size), self.config.keep_probability
+            )
             keep = keep[:, self._own_rows]
-        nll, self._carried = self.network.compute_gradients(inputs, targets, self._carried, self._dropout_mask, keep)
+        nll, self._carried = self.network.compute_gradients(
+            inputs, targets, self._carried, self._dropout_mask, keep
+        )
         self.ranks.average(parameter.grad for parameter in self._parameters)
         totals.norms.append(torch.nn.utils.clip_grad_norm_(self._parameters, self._max_norm))
         self._optimizer.step(scheduled_lr(self.config, progress.share_done))
@@ -139,7 +167,8 @@ class Trainer:
         return self._draw((self.plan.batch_size, 1, size), 1 - dropout)[self._own_rows]
 
     def _draw(self, shape: tuple[int, ...], chance: float) -> Tensor:
-        """Return random factors: 0, or 1 / ``chance`` with that chance. All processes draw those of all rows."""
+        """Return random factors: 0, or 1 / ``chance`` with that chance. All processes draw those of
+        all rows."""
         factors = torch.empty(shape, device=self.device)
         return factors.bernoulli_(chance, generator=self._generator).div_(chance)
 
@@ -177,7 +206,9 @@ class Trainer:
         self.ranks.average([nll])  # each process has the same number of tokens
         value = perplexity(float(nll), self._totals.tokens)
         if not math.isfinite(value):  # a finite sum may still be too large
-            advice = "set grad_clip to 1" if self.config.grad_clip is None else "lower lr or grad_clip"
+            advice = (
+                "set grad_clip to 1" if self.config.grad_clip is None else "lower lr or grad_clip"
+            )
             epoch = max(math.ceil(self.progress.epoch), 1)
             raise DivergenceError(
                 f"run {self.config.run}: the loss is not finite in epoch {epoch}: {advice}, or choose another seed"
@@ -185,7 +216,8 @@ class Trainer:
         return value
 
     def _validate(self) -> float | None:
-        """Return the perplexity on val, if the row that ends here has one, and remember the best weights."""
+        """Return the perplexity on val, if the row that ends here has one, and remember the best
+        weights."""
         progress, row_number = self.progress, len(self.progress.history) + 1
         if row_number % self.config.eval_every and row_number != self.plan.num_rows:
             return None
@@ -204,7 +236,10 @@ class Trainer:
         If several processes train, all must call this: each adds its own totals and carried state.
         """
         totals = self._totals
-        own = {"nll": totals.nll.cpu(), "carried": map_state(lambda part: torch.as_tensor(part).cpu(), self._carried)}
+        own = {
+            "nll": totals.nll.cpu(),
+            "carried": map_state(lambda part: torch.as_tensor(part).cpu(), self._carried),
+        }
         return {
             "network": self.network.weight_copies(),
             "best": self._best_weights,
@@ -214,7 +249,9 @@ class Trainer:
             "processes": self.ranks.all_gather(own),
             "norms": torch.stack(totals.norms).cpu() if totals.norms else torch.empty(0),
             "tokens": totals.tokens,
-            "progress": {name: value for name, value in asdict(self.progress).items() if name != "plan"},
+            "progress": {
+                name: value for name, value in asdict(self.progress).items() if name != "plan"
+            },
         }
 
     def restore(self, state: dict[str, Any]) -> None:
@@ -225,10 +262,14 @@ class Trainer:
         self._generator.set_state(state["generator"])
         self._rng_at_epoch_start = state["rng"]
         own = state["processes"][self.ranks.rank]
-        self._totals = RunningTotals(own["nll"].to(self.device), state["tokens"], list(state["norms"].to(self.device)))
+        self._totals = RunningTotals(
+            own["nll"].to(self.device), state["tokens"], list(state["norms"].to(self.device))
+        )
         # Compiled loops have arrays as their state.
         is_array = isinstance(self.network.initial_state(1), np.ndarray)
-        self._carried = map_state(lambda part: part.numpy() if is_array else part.to(self.device), own["carried"])
+        self._carried = map_state(
+            lambda part: part.numpy() if is_array else part.to(self.device), own["carried"]
+        )
         progress = state["progress"]
         history = [HistoryRow(**row) for row in progress["history"]]
         self.progress = Progress(self.plan, **progress | {"history": history})
@@ -249,9 +290,10 @@ def scheduled_lr(config: RunConfig, share_done: float) -> float:
 def val_nll(network: Network, ids: NDArray[np.integer], max_tokens: int) -> Nll:
     """Return -log p of the tokens of a split that an evaluation reads.
 
-    A split of at most ``max_tokens`` tokens is scored completely, as one stream or, if it is long, as parts read in
-    parallel. Of a longer split, 64 evenly spaced passages are scored. Each, except the first part, begins with a
-    warm-up that is read and not scored; ``max_tokens`` includes the warm-ups of passages.
+    A split of at most ``max_tokens`` tokens is scored completely, as one stream or, if it is long,
+    as parts read in parallel. Of a longer split, 64 evenly spaced passages are scored. Each, except
+    the first part, begins with a warm-up that is read and not scored; ``max_tokens`` includes the
+    warm-ups of passages.
     """
     num_targets = len(ids) - 1
     if len(ids) > max_tokens:
@@ -267,10 +309,14 @@ def val_nll(network: Network, ids: NDArray[np.integer], max_tokens: int) -> Nll:
 
 
 def _windows_nll(
-    network: Network, ids: NDArray[np.integer], starts: NDArray[np.int64], length: int, scored_from: NDArray[np.int64]
+    network: Network,
+    ids: NDArray[np.integer],
+    starts: NDArray[np.int64],
+    length: int,
+    scored_from: NDArray[np.int64],
 ) -> Nll:
-    """Return -log p of windows of ``length`` targets that are read in parallel, each from its position in the text
-    ``scored_from`` on."""
+    """Return -log p of windows of ``length`` targets that are read in parallel, each from its
+    position in the text ``scored_from`` on."""
     windows = ids[starts[:, None] + np.arange(length + 1)].astype(np.int64)
     nll = rows_nll(network, windows)
     return nll[starts[:, None] + np.arange(length) >= scored_from[:, None]]

@@ -1,17 +1,17 @@
 """Corpora encoded with a vocabulary: each split is a stream of token ids.
 
-Beside the ids of each split, ``unknown_SPLIT.npy`` has a number for each token that the vocabulary lacks, in their
-order. ``unknown.json`` names the tokens by these numbers, in the order of their first appearance in train, val, test.
-Together with the ids they contain the whole text, so the ``ngrams`` stage describes it without reading it again.
+Beside the ids of each split, ``unknown_SPLIT.npy`` has a number for each token that the vocabulary
+lacks, in their order. ``unknown.json`` names the tokens by these numbers, in the order of their
+first appearance in train, val, test. Together with the ids they contain the whole text, so the
+``ngrams`` stage describes it without reading it again.
 """
 
-import math
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import chain, pairwise
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +21,6 @@ from numpy.typing import NDArray
 from seqlm.core.errors import DataError
 from seqlm.core.files import read_json, read_npy, read_text, write_blocks, write_json, write_npy
 from seqlm.core.memory import require_memory
-from seqlm.core.text import NUM_CODE_POINTS
 from seqlm.vocab.kinds import Kind, SubwordTokenizer, TokenKind, sample, token_kind
 from seqlm.vocab.separators import estimate_separators
 from seqlm.vocab.vocabulary import Parts, SplitInfo, Vocab, choose_tokens
@@ -31,23 +30,17 @@ _MEMORY_PER_BYTE = 6
 """Bytes of memory that encoding takes for each byte of a text, which is read whole."""
 
 
-def find_line_separator(setting: str, normalise: str, record: Path) -> str:
-    """Return what joins lines: the setting ``vocab.line_separator`` or, if it is auto, what suits the text.
-
-    ``record`` is what the download stage says of the corpus.
-    """
-    if setting != "auto":
-        return setting.replace("\\n", "\n")
-    return "\n" if normalise == "none" else str(read_json(record)["line_separator"])
-
-
 def intern_texts(
-    texts: Iterable[str], kind: TokenKind, line_separator: str, tokenizer: SubwordTokenizer | None = None
+    texts: Iterable[str],
+    kind: TokenKind,
+    line_separator: str,
+    tokenizer: SubwordTokenizer | None = None,
 ) -> tuple[list[str], list[Parts], list[int]]:
-    """Return the tokens of some texts by first appearance, and each text as ids of these tokens, and its length.
+    """Return the tokens of some texts by first appearance, and each text as ids of these tokens,
+    and its length.
 
-    Subwords have the ids of their tokenizer, and all count as seen. The length is in characters, with lines joined; the
-    last line end of a text joins nothing.
+    Subwords have the ids of their tokenizer, and all count as seen. The length is in characters,
+    with lines joined; the last line end of a text joins nothing.
     """
     ids = defaultdict[str, int]()
     ids.default_factory = ids.__len__
@@ -59,7 +52,9 @@ def intern_texts(
         elif kind.is_character:
             import pandas as pd
 
-            places, characters = pd.factorize(np.frombuffer(str(tokens).encode("utf-32-le"), np.uint32))
+            places, characters = pd.factorize(
+                np.frombuffer(str(tokens).encode("utf-32-le"), np.uint32)
+            )
             found = np.array([ids[chr(code)] for code in characters], np.uint32)[places]
         else:
             found = np.fromiter(map(ids.__getitem__, tokens), np.uint32)
@@ -74,11 +69,13 @@ def intern_texts(
 
 
 _PIECE = 1 << 22
-"""Characters of a text that are split into tokens at once, so that few of the tokens exist at the same time."""
+"""Characters of a text that are split into tokens at once, so that few of the tokens exist at the
+same time."""
 
 
 def pieces(text: str) -> Iterator[str]:
-    """Yield a text in pieces that cut no token: all but the first begin with a space or a line end."""
+    """Yield a text in pieces that cut no token: all but the first begin with a space or a line
+    end."""
     # As much as fits before a blank or the end, or a longer word.
     return (found[0] for found in re.finditer(rf"(?s).{{1,{_PIECE}}}(?=[ \n]|\Z)|.[^ \n]*", text))
 
@@ -94,15 +91,18 @@ def build_corpus(
 ) -> Vocab:
     """Build the vocabulary on the training split, encode every split, and write all to ``folder``.
 
-    ``texts`` names the file of each split, train first. A ``tokenizer`` has a fixed vocabulary, and all of it is kept.
-    ``normalise`` says how the text was cleaned. Writes ``vocab.json``, one ``.npy`` of shape ``(num_tokens,)`` for
-    each split, and the unknown tokens. Returns the vocabulary. Raises ParamsError if ``min_freq`` leaves none of
-    train's tokens in it, and MachineError for a text that is too large for this machine's memory.
+    ``texts`` names the file of each split, train first. A ``tokenizer`` has a fixed vocabulary, and
+    all of it is kept. ``normalise`` says how the text was cleaned. Writes ``vocab.json``, one
+    ``.npy`` of shape ``(num_tokens,)`` for each split, and the unknown tokens. Returns the
+    vocabulary. Raises ParamsError if ``min_freq`` leaves none of train's tokens in it, and
+    MachineError for a text that is too large for this machine's memory.
     """
     size = sum(path.stat().st_size for path in texts.values() if path.exists())
     require_memory(size * _MEMORY_PER_BYTE, f"a text of {size / 1e9:.1f} GB")
     found = token_kind(kind)
-    seen, streams, lengths = intern_texts(map(read_text, texts.values()), found, line_separator, tokenizer)
+    seen, streams, lengths = intern_texts(
+        map(read_text, texts.values()), found, line_separator, tokenizer
+    )
     passages = "".join(sample(read_text(texts["train"])))
     separators = None if found.is_lossless else estimate_separators(passages, line_separator)
     tokens, counts, ids = choose_tokens(found, seen, streams[0], min_freq)
@@ -110,11 +110,17 @@ def build_corpus(
     numbers = (np.cumsum(is_unknown) - 1).astype(np.uint32)
     for split, parts, num_chars in zip(texts, streams, lengths, strict=True):
         num_tokens = sum(map(len, parts))
-        unknown = np.concatenate([numbers[:0], *(numbers[part[is_unknown[part]]] for part in parts)])
-        digest = write_blocks(split_file(folder, split), ids.dtype, num_tokens, (ids[part] for part in parts))
+        unknown = np.concatenate(
+            [numbers[:0], *(numbers[part[is_unknown[part]]] for part in parts)]
+        )
+        digest = write_blocks(
+            split_file(folder, split), ids.dtype, num_tokens, (ids[part] for part in parts)
+        )
         splits[split] = SplitInfo(num_tokens, num_chars, len(unknown), digest)
         write_npy(folder / f"unknown_{split}.npy", unknown)
-    write_json(folder / "unknown.json", [seen[index] for index in np.flatnonzero(is_unknown).tolist()])
+    write_json(
+        folder / "unknown.json", [seen[index] for index in np.flatnonzero(is_unknown).tolist()]
+    )
     vocab = Vocab(kind, tokens, counts, line_separator, splits, tokenizer, normalise, separators)
     vocab.save(folder / "vocab.json")
     return vocab
@@ -126,7 +132,8 @@ def split_file(folder: Path, split: str) -> Path:
 
 
 def load_split(folder: Path, split: str, *, mmap: bool = False) -> NDArray[Any]:
-    """Return an encoded split, shape ``(num_tokens,)``, of the smallest integer type for the vocabulary."""
+    """Return an encoded split, shape ``(num_tokens,)``, of the smallest integer type for the
+    vocabulary."""
     return read_npy(split_file(folder, split), mmap=mmap)
 
 
@@ -146,7 +153,8 @@ class EncodedSplit:
         return len(self.ids)
 
     def distinct_ids(self, start: int = 0, stop: int | None = None) -> NDArray[Any]:
-        """Return the ids from position ``start`` up to ``stop`` or the end, with an id of its own for each token.
+        """Return the ids from position ``start`` up to ``stop`` or the end, with an id of its own
+        for each token.
 
         Unknown token i of ``unknown_tokens`` has the id ``len(vocab) + i``.
         """
@@ -154,16 +162,20 @@ class EncodedSplit:
         if len(unknown := np.flatnonzero(ids == 0)):
             first = int(np.searchsorted(self._unknown_positions, start))
             ids = ids.astype(np.int64)
-            ids[unknown] = len(self.vocab) + self.unknown[first : first + len(unknown)].astype(np.int64)
+            ids[unknown] = len(self.vocab) + self.unknown[first : first + len(unknown)].astype(
+                np.int64
+            )
         return ids
 
     def lengths(self, start: int = 0, stop: int | None = None) -> NDArray[np.int64]:
-        """Return the number of characters of each token from position ``start`` up to ``stop`` or the end."""
+        """Return the number of characters of each token from position ``start`` up to ``stop`` or
+        the end."""
         lengths: NDArray[np.int64] = self._lengths[self.distinct_ids(start, stop)]
         return lengths
 
     def texts(self, start: int = 0, stop: int | None = None) -> list[str]:
-        """Return the tokens as they appear in the text, from position ``start`` up to ``stop`` or the end."""
+        """Return the tokens as they appear in the text, from position ``start`` up to ``stop`` or
+        the end."""
         return [self._texts[index] for index in self.distinct_ids(start, stop).tolist()]
 
     @cached_property
@@ -186,7 +198,8 @@ class EncodedCorpus:
     vocab: Vocab
     splits: dict[str, EncodedSplit]
     unknown_tokens: Sequence[str]
-    """The tokens of all splits that the vocabulary lacks, in the order of their first appearance."""
+    """The tokens of all splits that the vocabulary lacks, in the order of their first
+    appearance."""
 
 
 def load_corpus(folder: Path, kind: str | None = None) -> EncodedCorpus:
@@ -197,46 +210,14 @@ def load_corpus(folder: Path, kind: str | None = None) -> EncodedCorpus:
     vocab, tokens = Vocab.load(folder / "vocab.json", kind), read_json(folder / "unknown.json")
     splits = {
         split: EncodedSplit(
-            vocab, load_split(folder, split, mmap=True), read_npy(folder / f"unknown_{split}.npy", mmap=True), tokens
+            vocab,
+            load_split(folder, split, mmap=True),
+            read_npy(folder / f"unknown_{split}.npy", mmap=True),
+            tokens,
         )
         for split in SPLITS
     }
     return EncodedCorpus(vocab, splits, tokens)
-
-
-BITS_OF_ANY_CHARACTER = math.log2(NUM_CODE_POINTS)
-"""The cost of a character that a model lacks: one of all Unicode code points, equally likely."""
-_UNKNOWN_JUMP, _UNKNOWN_RATIO = 0.05, 2.0
-"""By more than this, the share of unknown tokens does not grow within one text."""
-_COST_WORTH_A_WARNING = 0.05
-"""Bits per character."""
-
-
-def corpus_warnings(vocab: Vocab, train: NDArray[np.integer]) -> list[str]:
-    """Return warnings about unknown tokens; ``train`` are the ids of the training split."""
-    kind, found = vocab.token_kind, list[str]()
-    val, test = vocab.splits["val"], vocab.splits["test"]
-    if not kind.has_unknown:
-        return []
-    # What the end of train, as long as val, has for the first time.
-    end = np.bincount(train[-min(val.num_tokens, len(train) // 2) :], minlength=len(vocab))
-    is_new = np.asarray(vocab.counts) <= end
-    is_new[0] = True
-    new = float(end[is_new].sum() / max(end.sum(), 1))
-    shares = {"the end of train": new, "val": val.unknown_share, "test": test.unknown_share}
-    for (before, less), (split, more) in pairwise(shares.items()):
-        if not found and more > max(_UNKNOWN_RATIO * less, less + _UNKNOWN_JUMP):
-            found.append(
-                f"{more:.1%} of the {kind.noun}s of {split} are unknown, but only {less:.1%} of those of {before}: "
-                f"{split} may hold other text, such as a licence or another language"
-            )
-    cost = BITS_OF_ANY_CHARACTER * test.num_unknown / test.num_chars
-    if kind.is_character and cost >= _COST_WORTH_A_WARNING:
-        found.append(
-            f"unknown characters add {cost:.2f} bits per character to every model's score on test: each is charged "
-            f"{BITS_OF_ANY_CHARACTER:.1f} bits, as one of {NUM_CODE_POINTS:,} code points"
-        )
-    return found
 
 
 AUTO = "auto"

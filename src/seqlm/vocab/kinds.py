@@ -1,17 +1,18 @@
 """Kinds of tokens, and the list of them.
 
-To the rest of the pipeline a kind is what :class:`TokenKind` says; only :data:`ALL` names all of them.
+To the rest of the pipeline a kind is what :class:`TokenKind` says; only :data:`ALL` names all of
+them.
 
-The tokens of subwords are a model of the library ``tokenizers``, stored in ``tokenizer.json`` in its format. The
-library tokenizes one pretoken at a time. A character that train lacks is written in tokens of its bytes in UTF-8
-(``byte_fallback``), so nothing is unknown. No pretoken has both a ``<`` and a letter, so the text ``<0x41>`` never
-becomes the token of a byte.
+The tokens of subwords are a model of the library ``tokenizers``, stored in ``tokenizer.json`` in
+its format. The library tokenizes one pretoken at a time. A character that train lacks is written in
+tokens of its bytes in UTF-8 (``byte_fallback``), so nothing is unknown. No pretoken has both a
+``<`` and a letter, so the text ``<0x41>`` never becomes the token of a byte.
 
-The tokenizer is trained on a sample of train. Equal settings and texts give equal tokenizers. The library's trainer of
-BPE counts and compares whole numbers, so its result does not depend on any order. Its trainer of Unigram adds
-probabilities in a random order, so its last digits differ from run to run: scores are rounded to a thousandth of a nat,
-and tokens are sorted by score. (Chance could still choose between two tokens of exactly the same score if only one
-fits; none were found.)
+The tokenizer is trained on a sample of train. Equal settings and texts give equal tokenizers. The
+library's trainer of BPE counts and compares whole numbers, so its result does not depend on any
+order. Its trainer of Unigram adds probabilities in a random order, so its last digits differ from
+run to run: scores are rounded to a thousandth of a nat, and tokens are sorted by score. (Chance
+could still choose between two tokens of exactly the same score if only one fits; none were found.)
 """
 
 import json
@@ -59,9 +60,12 @@ class SubwordTokenizer:
 
     @cached_property
     def encode(self) -> Callable[[str], list[int]]:
-        """A function that returns the library's ids of the tokens of a pretoken, whatever the text around it."""
+        """A function that returns the library's ids of the tokens of a pretoken, whatever the text
+        around it."""
         model = self._library.model
-        return lru_cache(_CACHE_SIZE)(lambda pretoken: [token.id for token in model.tokenize(pretoken)])
+        return lru_cache(_CACHE_SIZE)(
+            lambda pretoken: [token.id for token in model.tokenize(pretoken)]
+        )
 
     def tokenize(self, pretokens: Sequence[str]) -> list[str]:
         """Return the tokens of some pretokens."""
@@ -76,7 +80,9 @@ class SubwordTokenizer:
         try:
             return Tokenizer.from_str(self.description)
         except Exception as error:  # the library has no class of its own
-            raise DataError(f"a broken tokenizer of subwords: run the vocab stage again ({error})") from error
+            raise DataError(
+                f"a broken tokenizer of subwords: run the vocab stage again ({error})"
+            ) from error
 
 
 class TokenKind(ABC):
@@ -91,7 +97,8 @@ class TokenKind(ABC):
     noun: ClassVar[str]
     """What messages call one of its tokens."""
     separator: ClassVar[str]
-    """The text between two tokens. If it is empty, the tokens are the whole text, with its blanks."""
+    """The text between two tokens. If it is empty, the tokens are the whole text, with its
+    blanks."""
     has_unknown: ClassVar[bool] = True
     """Whether a text may have tokens that the vocabulary lacks."""
     is_character: ClassVar[bool] = False
@@ -99,12 +106,14 @@ class TokenKind(ABC):
 
     @property
     def is_lossless(self) -> bool:
-        """Whether the tokens, one after another, are the whole text, including what joins its lines."""
+        """Whether the tokens, one after another, are the whole text, including what joins its
+        lines."""
         return not self.separator
 
     @abstractmethod
     def pretokenize(self, text: str, line_separator: str) -> Sequence[str]:
-        """Return the tokens of a text, or the pretokens that a tokenizer splits; the text may have line ends."""
+        """Return the tokens of a text, or the pretokens that a tokenizer splits; the text may have
+        line ends."""
 
     def join(self, tokens: Iterable[str]) -> str:
         """Return the text of tokens."""
@@ -114,7 +123,9 @@ class TokenKind(ABC):
         """Return the number of characters of a token."""
         return len(token)
 
-    def train_tokenizer(self, path: Path, line_separator: str, settings: Section) -> SubwordTokenizer | None:
+    def train_tokenizer(
+        self, path: Path, line_separator: str, settings: Section
+    ) -> SubwordTokenizer | None:
         """Train a tokenizer on the training split, if the kind has one."""
         return None
 
@@ -155,20 +166,23 @@ class SubwordParams(Section):
     """Settings of subwords."""
 
     algorithm: Literal["bpe", "unigram"]
-    """How subwords are learned: bpe merges pairs, unigram drops tokens from a large set by likelihood."""
+    """How subwords are learned: bpe merges pairs, unigram drops tokens from a large set by
+    likelihood."""
     vocab_size: Literal["auto"] | Annotated[int, Field(ge=300, le=1_000_000)]
-    """Most tokens, with ``<unk>`` and the 256 bytes, but at least all characters of train; a short text has fewer to
-    learn. See :func:`automatic_size`."""
+    """Most tokens, with ``<unk>`` and the 256 bytes, but at least all characters of train; a short
+    text has fewer to learn. See :func:`automatic_size`."""
 
 
 _SAMPLE = 1 << 23
 """Characters of a longer text that are sampled, in evenly spaced passages."""
 _PASSAGES = 64
 _MIN_FREQ = 2
-"""Pairs that occur less often are not merged: a token that train has once says nothing about other text."""
+"""Pairs that occur less often are not merged: a token that train has once says nothing about other
+text."""
 _DIGITS = 3
 _STEP = 0.0001
-"""The difference between the scores that the library gives to characters that no tokenization needs."""
+"""The difference between the scores that the library gives to characters that no tokenization
+needs."""
 
 
 def sample(text: str) -> Iterator[str]:
@@ -180,11 +194,14 @@ def sample(text: str) -> Iterator[str]:
     for start in evenly_spaced(_PASSAGES, size, len(text)).tolist():
         passage = text[start : start + size]
         blanks = [place for place in (passage.find(" "), passage.find("\n")) if place >= 0]
-        yield passage[min(blanks, default=0) : max(passage.rfind(" "), passage.rfind("\n"), 0) or size]
+        yield passage[
+            min(blanks, default=0) : max(passage.rfind(" "), passage.rfind("\n"), 0) or size
+        ]
 
 
 def automatic_size(num_characters: int, num_bytes: int) -> int:
-    """Return the size of a vocabulary for an alphabet of ``num_characters`` and a text of ``num_bytes``.
+    """Return the size of a vocabulary for an alphabet of ``num_characters`` and a text of
+    ``num_bytes``.
 
     Besides ``<unk>``, the bytes and the alphabet, it has as many merged tokens as the alphabet
     has characters and half the square root of the text's bytes. On texts of 0.2 to 4 MB the
@@ -208,26 +225,40 @@ class SubwordKind(TokenKind):
 
     def join(self, tokens: Iterable[str]) -> str:
         """Return the text of subwords; bytes that form no character become U+FFFD."""
-        return b"".join(BYTES.get(token) or token.encode() for token in tokens).decode("utf-8", "replace")
+        return b"".join(BYTES.get(token) or token.encode() for token in tokens).decode(
+            "utf-8", "replace"
+        )
 
     def length(self, token: str) -> int:
-        """Return how many characters begin in a subword: among the bytes of a character, only the first counts."""
+        """Return how many characters begin in a subword: among the bytes of a character, only the
+        first counts."""
         return int(BYTES[token][0] & 0xC0 != 0x80) if token in BYTES else len(token)
 
-    def train_tokenizer(self, path: Path, line_separator: str, settings: Section) -> SubwordTokenizer:
+    def train_tokenizer(
+        self, path: Path, line_separator: str, settings: Section
+    ) -> SubwordTokenizer:
         """Train a tokenizer on a sample of the training split."""
         from tokenizers import Tokenizer, decoders, models, trainers
 
         assert isinstance(settings, SubwordParams)
-        pretokens = [found for part in sample(read_text(path)) for found in self.pretokenize(part, line_separator)]
+        pretokens = [
+            found
+            for part in sample(read_text(path))
+            for found in self.pretokenize(part, line_separator)
+        ]
         alphabet = set(chain.from_iterable(pretokens))
         auto = automatic_size(len(alphabet), path.stat().st_size)
-        num_learned = (auto if settings.vocab_size == "auto" else settings.vocab_size) - 1 - len(BYTE_TOKENS)
+        num_learned = (
+            (auto if settings.vocab_size == "auto" else settings.vocab_size) - 1 - len(BYTE_TOKENS)
+        )
         if settings.algorithm == "bpe":
             learner = Tokenizer(models.BPE(byte_fallback=True))
             size, special = num_learned + len(BYTE_TOKENS), list(BYTE_TOKENS)
             trainer: Any = trainers.BpeTrainer(
-                vocab_size=size, min_frequency=_MIN_FREQ, special_tokens=special, show_progress=False
+                vocab_size=size,
+                min_frequency=_MIN_FREQ,
+                special_tokens=special,
+                show_progress=False,
             )
             learner.train_from_iterator(pretokens, trainer)
             model = learner.model
@@ -253,8 +284,14 @@ def _reproducible(scored: Sequence[tuple[str, float]]) -> list[tuple[str, float]
     """
     lowest = min((score for _, score in scored), default=0.0)
     highest = lowest + _STEP * sum(len(token) == 1 for token, _ in scored)
-    found = [(token, lowest if len(token) == 1 and score <= highest else score) for token, score in scored]
-    return sorted(((token, round(score, _DIGITS)) for token, score in found), key=lambda pair: (-pair[1], pair[0]))
+    found = [
+        (token, lowest if len(token) == 1 and score <= highest else score)
+        for token, score in scored
+    ]
+    return sorted(
+        ((token, round(score, _DIGITS)) for token, score in found),
+        key=lambda pair: (-pair[1], pair[0]),
+    )
 
 
 ALL: dict[str, TokenKind] = {kind.name: kind for kind in (CharKind(), WordKind(), SubwordKind())}

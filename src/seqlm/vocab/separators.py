@@ -17,7 +17,8 @@ WORD_BEGINS = ""
 
 
 class Separators(NamedTuple):
-    """A number for each separator after a word and after a blank: how often a text has it, or its probability.
+    """A number for each separator after a word and after a blank: how often a text has it, or its
+    probability.
 
     A separator is one blank, or none (:data:`NO_SEPARATOR`, :data:`WORD_BEGINS`).
     """
@@ -30,12 +31,15 @@ class Separators(NamedTuple):
         return Separators(_smoothed(self.after_word), _smoothed(self.after_blank))
 
     def nll(self, model: "Separators | None") -> float:
-        """Return the sum of the surprisals of the separators that were counted, under a model of them.
+        """Return the sum of the surprisals of the separators that were counted, under a model of
+        them.
 
         Without a model, their own frequencies are used, which is too little for short texts.
         """
         pairs = zip(self, model or self.probabilities(), strict=True)
-        return -math.fsum(n * math.log(probs[what]) for counts, probs in pairs for what, n in counts.items())
+        return -math.fsum(
+            n * math.log(probs[what]) for counts, probs in pairs for what, n in counts.items()
+        )
 
 
 def _smoothed(counts: Mapping[str, float]) -> dict[str, float]:

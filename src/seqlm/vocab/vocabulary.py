@@ -60,7 +60,8 @@ class Vocab:
     normalise: str = "none"
     """How its text was cleaned (``preprocess.normalise``)."""
     separators: Separators | None = None
-    """The probabilities of what separates words in train, if these are the tokens and if train is known."""
+    """The probabilities of what separates words in train, if these are the tokens and if train is
+    known."""
 
     def __len__(self) -> int:
         return len(self.tokens)
@@ -70,7 +71,8 @@ class Vocab:
 
     @property
     def blank(self) -> str:
-        """The character that a text without a context is read after: a space, else a line end, else none."""
+        """The character that a text without a context is read after: a space, else a line end, else
+        none."""
         return next((blank for blank in BLANKS if blank in self), "")
 
     @cached_property
@@ -93,7 +95,8 @@ class Vocab:
         return {name: split.num_chars for name, split in self.splits.items()}
 
     def encode(self, tokens: Sequence[str]) -> NDArray[np.int64]:
-        """Return the indices of ``tokens``, 0 for those the vocabulary lacks; shape ``(len(tokens),)``."""
+        """Return the indices of ``tokens``, 0 for those the vocabulary lacks; shape
+        ``(len(tokens),)``."""
         return np.fromiter(map(self._indices.get, tokens, repeat(0)), np.int64, len(tokens))
 
     def decode(self, ids: Iterable[int]) -> list[str]:
@@ -115,10 +118,13 @@ class Vocab:
 
     @classmethod
     def load(cls, path: Path, kind: str | None = None) -> "Vocab":
-        """Read a ``vocab.json``. Raises DataError if it is broken, of another format, or of another ``kind``."""
+        """Read a ``vocab.json``. Raises DataError if it is broken, of another format, or of another
+        ``kind``."""
         value = read_checksummed(path, FORMAT, "run the vocab stage again")
         if kind is not None and value["kind"] != kind:
-            raise DataError(f"{path}: holds tokens of kind {value['kind']}, not {kind}: run the vocab stage again")
+            raise DataError(
+                f"{path}: holds tokens of kind {value['kind']}, not {kind}: run the vocab stage again"
+            )
         del value["format"]
         value["splits"] = {name: SplitInfo(**info) for name, info in value["splits"].items()}
         value["separators"] = Separators(*value["separators"]) if value["separators"] else None
@@ -129,7 +135,11 @@ class Vocab:
     def save(self, path: Path) -> None:
         """Write this vocabulary as JSON with a checksum, and its tokenizer beside it."""
         splits = {name: asdict(info) for name, info in self.splits.items()}
-        value: dict[str, Any] = {"format": FORMAT, "kind": self.kind, "line_separator": self.line_separator}
+        value: dict[str, Any] = {
+            "format": FORMAT,
+            "kind": self.kind,
+            "line_separator": self.line_separator,
+        }
         value |= {"normalise": self.normalise, "separators": self.separators, "splits": splits}
         value |= {"tokens": self.tokens, "counts": self.counts}
         if self.tokenizer is not None:
@@ -146,13 +156,17 @@ def choose_tokens(
 ) -> tuple[list[str], list[int], NDArray[np.integer]]:
     """Choose the tokens of a vocabulary.
 
-    Returns them, their counts, and for each token of ``seen`` its index in the vocabulary, 0 for those that it lacks.
+    Returns them, their counts, and for each token of ``seen`` its index in the vocabulary, 0 for
+    those that it lacks.
 
-    ``seen`` are the tokens of all splits in the order of their first appearance, and ``train`` is the training split as
-    indices of these. ``min_freq``: tokens that occur less often are left out and count as ``<unk>``; all subwords are
-    kept, even those that do not occur in train. Raises ParamsError if none is left.
+    ``seen`` are the tokens of all splits in the order of their first appearance, and ``train`` is
+    the training split as indices of these. ``min_freq``: tokens that occur less often are left out
+    and count as ``<unk>``; all subwords are kept, even those that do not occur in train. Raises
+    ParamsError if none is left.
     """
-    occurrences = sum((np.bincount(part, minlength=len(seen)) for part in train), np.zeros(len(seen), np.int64))
+    occurrences = sum(
+        (np.bincount(part, minlength=len(seen)) for part in train), np.zeros(len(seen), np.int64)
+    )
     # A stable sort keeps tokens of equal frequency in the order of their first appearance.
     ranked = np.argsort(-occurrences, kind="stable")
     ranked = ranked[occurrences[ranked] >= (max(min_freq, 1) if kind.has_unknown else 0)]

@@ -25,7 +25,7 @@ class MinimalGatedRNN(TorchNetwork):
     def __init__(self, settings: NetworkSettings, vocab_size: int, seed: int) -> None:
         """Draw the weights by ``seed``."""
         super().__init__()
-        self.vocab_size, self.num_hiddens, self.dropout = vocab_size, settings.num_hiddens, settings.dropout
+        self.vocab_size, self.num_hiddens, self.dropout = (vocab_size, settings.num_hiddens, settings.dropout)
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(seed)
             self.inputs = nn.Embedding(vocab_size, 2 * self.num_hiddens)  # rows of W_xf and W_xn

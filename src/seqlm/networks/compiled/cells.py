@@ -1,7 +1,8 @@
 """What each kind of cell does, element by element: the part in which RNN, GRU and LSTM differ.
 
-X_t is the input of the step, H_{t-1} the state before it, and * the elementwise product. Each gate has a product with
-the input and one with the state, each with its bias: A = X_t W_x + b_x and S = H_{t-1} W_h + b_h.
+X_t is the input of the step, H_{t-1} the state before it, and * the elementwise product. Each gate
+has a product with the input and one with the state, each with its bias: A = X_t W_x + b_x and S =
+H_{t-1} W_h + b_h.
 
 RNN, with the activation tanh or relu:
 
@@ -17,14 +18,15 @@ GRU (Cho et al. 2014, with the reset gate after the product, as in the framework
     R, Z = sigmoid(A + S)         N = tanh(A + R * S)
     H_t = (1 - Z) * N + Z * H_{t-1}
 
-A row of *gates* holds these sums in blocks of h columns. Products with the input fill blocks from the first on,
-products with the state before fill blocks from ``first_state_block`` on; most blocks get both. :func:`activate`
-replaces the sums with activations and writes the state after the step. :func:`differentiate` replaces the activations
-with the gradients with respect to the sums; the derivatives of sigmoid and tanh are y (1 - y) and 1 - y^2.
+A row of *gates* holds these sums in blocks of h columns. Products with the input fill blocks from
+the first on, products with the state before fill blocks from ``first_state_block`` on; most blocks
+get both. :func:`activate` replaces the sums with activations and writes the state after the step.
+:func:`differentiate` replaces the activations with the gradients with respect to the sums; the
+derivatives of sigmoid and tanh are y (1 - y) and 1 - y^2.
 
-Every loop covers all batch rows of a panel and changes two arrays at most. Otherwise it would not become vector
-instructions: LLVM unrolls a loop over a single row before it looks for them. The numbers that fill up a panel are
-zeros, and stay so.
+Every loop covers all batch rows of a panel and changes two arrays at most. Otherwise it would not
+become vector instructions: LLVM unrolls a loop over a single row before it looks for them. The
+numbers that fill up a panel are zeros, and stay so.
 """
 
 from typing import Any, NamedTuple
@@ -60,8 +62,8 @@ class StepGradients(NamedTuple):
     """Gradients with respect to the states after the step."""
     row: int
     carry: Panels
-    """The gradients that reach the state or memory before a step past all products: those of the next step come in,
-    those of this step go out."""
+    """The gradients that reach the state or memory before a step past all products: those of the
+    next step come in, those of this step go out."""
     batch_row: int
 
 
@@ -72,7 +74,8 @@ class CellLayout(NamedTuple):
     """By which :func:`activate` and :func:`differentiate` know it."""
     num_blocks: int
     input_blocks: NDArray[np.int64]
-    """The block of each gate's product with the input, in the order in which the weights hold the gates."""
+    """The block of each gate's product with the input, in the order in which the weights hold the
+    gates."""
     first_state_block: int
     """The products with the state are in blocks from this one on, in the order of the gates."""
     has_memory: bool
@@ -137,7 +140,8 @@ def _gates(step: CellStep, p: int) -> tuple[Any, Any, Any, Any]:
     )
 
 
-# Blocks of a GRU: the candidate's part from the input, reset, update, the candidate's part from the state.
+# Blocks of a GRU: the candidate's part from the input, reset, update, the candidate's part from the
+# state.
 
 
 @jit_internal
@@ -157,7 +161,10 @@ def _activate_gru(step: CellStep, p: int) -> None:
 def _differentiate_gru(step: CellStep, gradients: StepGradients, p: int) -> None:
     n = step.num_rows
     candidate, reset, update, recurrent = _gates(step, p)
-    d_state, carry = _rows(gradients.states, p, gradients.row, n), _rows(gradients.carry, p, gradients.batch_row, n)
+    d_state, carry = (
+        _rows(gradients.states, p, gradients.row, n),
+        _rows(gradients.carry, p, gradients.batch_row, n),
+    )
     before = _rows(step.states, p, step.before, n)
     for k in range(len(carry)):
         d_state[k] += carry[k]
@@ -198,7 +205,10 @@ def _differentiate_lstm(step: CellStep, gradients: StepGradients, p: int) -> Non
     n = step.num_rows
     input_gate, forget_gate, candidate, output_gate = _gates(step, p)
     before, after = _rows(step.memories, p, step.before, n), _rows(step.memories, p, step.after, n)
-    d_state, carry = _rows(gradients.states, p, gradients.row, n), _rows(gradients.carry, p, gradients.batch_row, n)
+    d_state, carry = (
+        _rows(gradients.states, p, gradients.row, n),
+        _rows(gradients.carry, p, gradients.batch_row, n),
+    )
     for k in range(len(carry)):
         squashed = tanh_single(after[k])
         carry[k] += d_state[k] * output_gate[k] * (_ONE - squashed * squashed)

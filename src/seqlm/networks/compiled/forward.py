@@ -1,9 +1,10 @@
-"""Tokens through the layers of a network as compiled loops: what scoring, generation and training share, and reading.
+"""Tokens through the layers of a network as compiled loops: what scoring, generation and training
+share, and reading.
 
-All matrices are in panels (:mod:`seqlm.networks.compiled.tiles`). If a matrix belongs to several steps of a minibatch
-of B rows, its row ``t * B + b`` is batch row b at step t. A layer takes a few steps at a time: their products with the
-input are computed together, so that the weights are read once for all of them, and while the sums are still in the
-cache the steps follow one by one.
+All matrices are in panels (:mod:`seqlm.networks.compiled.tiles`). If a matrix belongs to several
+steps of a minibatch of B rows, its row ``t * B + b`` is batch row b at step t. A layer takes a few
+steps at a time: their products with the input are computed together, so that the weights are read
+once for all of them, and while the sums are still in the cache the steps follow one by one.
 """
 
 from typing import NamedTuple
@@ -23,7 +24,8 @@ from seqlm.networks.compiled.tiles import WIDTH, Panels, Tokens, empty_panels
 from seqlm.networks.compiled.weights import NetworkSpec, PackedWeights, is_one_hot
 
 State = NDArray[np.float32]
-"""(L, P, B, h) for L layers, P state arrays (2 of an lstm, 1 of the others), B batch rows and h hidden units."""
+"""(L, P, B, h) for L layers, P state arrays (2 of an lstm, 1 of the others), B batch rows and h
+hidden units."""
 
 _NUM_SUMS = 32
 """Sums of a row, a multiple of every processor's WIDTH."""
@@ -42,7 +44,8 @@ class BatchRows(NamedTuple):
 
 
 class Steps(NamedTuple):
-    """What the layers compute of T steps of B rows: all that training needs, or of the sums only S steps at a time."""
+    """What the layers compute of T steps of B rows: all that training needs, or of the sums only S
+    steps at a time."""
 
     embedded: Panels
     """(S B, E)."""
@@ -53,10 +56,13 @@ class Steps(NamedTuple):
     memories: NDArray[np.float32]
     """The same, of an LSTM."""
     outputs: NDArray[np.float32]
-    """What the layers output: the states, or an array of their shape for the states after dropout."""
+    """What the layers output: the states, or an array of their shape for the states after
+    dropout."""
 
 
-def empty_steps(spec: NetworkSpec, state: State, num_steps: int, sums_of: int, *, has_dropout: bool = False) -> Steps:
+def empty_steps(
+    spec: NetworkSpec, state: State, num_steps: int, sums_of: int, *, has_dropout: bool = False
+) -> Steps:
     """Return space for T steps from a state on, with the sums of S steps."""
     layers, _, batch_size, hiddens = state.shape
     rows, rows_of_sums = (num_steps + 1) * batch_size, sums_of * batch_size
@@ -81,22 +87,32 @@ def put_state(state: State, steps: Steps) -> None:
 
 def last_state(spec: NetworkSpec, steps: Steps, batch_size: int) -> State:
     """Return a copy of the state after the last step."""
-    parts = [panels[:, :, -batch_size:] for panels in (steps.states, steps.memories) if panels.shape[1]]
+    parts = [
+        panels[:, :, -batch_size:] for panels in (steps.states, steps.memories) if panels.shape[1]
+    ]
     layers = range(len(steps.states))
-    return np.array([[tiles.from_panels(part[layer], spec.num_hiddens) for part in parts] for layer in layers])
+    return np.array(
+        [[tiles.from_panels(part[layer], spec.num_hiddens) for part in parts] for layer in layers]
+    )
 
 
 @jit_inline
-def add_products(c: Panels, row: int, a: Panels, left_row: int, num_steps: int, rows: BatchRows, b: Panels) -> None:
+def add_products(
+    c: Panels, row: int, a: Panels, left_row: int, num_steps: int, rows: BatchRows, b: Panels
+) -> None:
     """Add a times b to c, both from a row on, for some batch rows of several steps."""
     num_rows, count, start = rows.last - rows.first, num_steps, rows.first
     if num_rows == rows.batch_size:
         num_rows, count, start = num_steps * rows.batch_size, 1, 0
-    tiles.add_product(c, row + start, a, left_row + start, num_rows, count, rows.batch_size, b, count)
+    tiles.add_product(
+        c, row + start, a, left_row + start, num_rows, count, rows.batch_size, b, count
+    )
 
 
 @jit_internal
-def embed(weights: PackedWeights, tokens: Tokens, embedded: Panels, row: int, rows: BatchRows) -> None:
+def embed(
+    weights: PackedWeights, tokens: Tokens, embedded: Panels, row: int, rows: BatchRows
+) -> None:
     """Copy the embeddings of tokens (T, B) into rows from ``row`` on."""
     size = weights.embedding.shape[1]
     for t in range(len(tokens)):
@@ -114,10 +130,14 @@ def input_projection(
 ) -> None:  # fmt: skip
     """Set the sums of some steps to the biases and the products with the inputs.
 
-    ``tokens`` (T, B) are those of the steps; ``inputs`` holds what the layer below outputs, from ``input_row`` on;
-    ``gates`` get the sums, from ``row`` on.
+    ``tokens`` (T, B) are those of the steps; ``inputs`` holds what the layer below outputs, from
+    ``input_row`` on; ``gates`` get the sums, from ``row`` on.
     """
-    num_steps, looks_up, num_products = len(tokens), is_one_hot(weights.spec, layer), weights.inputs.shape[1]
+    num_steps, looks_up, num_products = (
+        len(tokens),
+        is_one_hot(weights.spec, layer),
+        weights.inputs.shape[1],
+    )
     source = weights.table if looks_up else weights.bias[layer]
     # A few panels at a time, so that the product finds the biases in the cache.
     for start in range(0, gates.shape[0], tiles.PANELS_OF_ROW):
@@ -136,7 +156,13 @@ def input_projection(
 
 @jit_internal
 def take_steps(
-    weights: PackedWeights, layer: int, tokens: Tokens, rows: BatchRows, steps: Steps, start: int, gate_row: int
+    weights: PackedWeights,
+    layer: int,
+    tokens: Tokens,
+    rows: BatchRows,
+    steps: Steps,
+    start: int,
+    gate_row: int,
 ) -> None:
     """Take batch rows of a layer through the steps of ``tokens``, from step ``start`` on.
 
@@ -153,13 +179,21 @@ def take_steps(
     for t in range(len(tokens)):
         row, before = gate_row + t * batch_size + rows.first, (start + t) * batch_size + rows.first
         tiles.add_product(sums, row, states, before, num_rows, ONCE, num_rows, recurrent, t)
-        step = CellStep(gates, row, states, steps.memories[layer], before, before + batch_size, num_rows)
+        step = CellStep(
+            gates, row, states, steps.memories[layer], before, before + batch_size, num_rows
+        )
         activate(weights.spec.cell.number, step)
 
 
 @jit_internal
 def output_logits(
-    weights: PackedWeights, outputs: Panels, output_row: int, num_steps: int, rows: BatchRows, logits: Panels, row: int
+    weights: PackedWeights,
+    outputs: Panels,
+    output_row: int,
+    num_steps: int,
+    rows: BatchRows,
+    logits: Panels,
+    row: int,
 ) -> None:
     """Set the logits of some steps, given what the last layer outputs."""
     for p in range(logits.shape[0]):
@@ -177,8 +211,8 @@ def read(
 ) -> None:  # fmt: skip
     """Take batch rows ``first`` to ``last`` of ``tokens`` (T, B) through the network.
 
-    Set their logits (T B, V) too, unless these have no panels. ``size`` members share the layers, each some steps
-    behind the one below.
+    Set their logits (T B, V) too, unless these have no panels. ``size`` members share the layers,
+    each some steps behind the one below.
     """
     (num_steps, batch_size), num_layers = tokens.shape, len(weights.spec.layers)
     rows, at_once = BatchRows(first, last, batch_size), steps.gates.shape[2] // batch_size
@@ -193,7 +227,15 @@ def read(
                 take_steps(weights, layer, piece, rows, steps, start, START)
                 if layer == num_layers - 1 and len(logits) > 0:
                     row = start * batch_size
-                    output_logits(weights, steps.states[layer], row + batch_size, len(piece), rows, logits, row)
+                    output_logits(
+                        weights,
+                        steps.states[layer],
+                        row + batch_size,
+                        len(piece),
+                        rows,
+                        logits,
+                        row,
+                    )
         barrier(control, size)
 
 
@@ -203,8 +245,8 @@ def _nll_of_row(
 ) -> float64:
     """Return -log p of a target; ``largest`` and ``totals`` (sums,) are space.
 
-    Columns that are 32 apart share a sum of exponentials. So loops over columns become vector instructions, and the
-    sums do not depend on the processor.
+    Columns that are 32 apart share a sum of exponentials. So loops over columns become vector
+    instructions, and the sums do not depend on the processor.
     """
     largest[:] = _LOWEST
     totals[:] = 0
@@ -231,7 +273,8 @@ def _nll_of_some_outputs(
     weights: PackedWeights, outputs: Panels, targets: Tokens, logits: Panels, largest: NDArray[np.float32],
     totals: NDArray[np.float64], nll: Nll, first: int, last: int,
 ) -> None:  # fmt: skip
-    """Set ``nll`` (N,) in rows ``first`` to ``last`` to -log p of ``targets`` (N,), given the last N outputs."""
+    """Set ``nll`` (N,) in rows ``first`` to ``last`` to -log p of ``targets`` (N,), given the last
+    N outputs."""
     vocab_size, row_of_first = weights.spec.vocab_size, outputs.shape[1] - len(targets)
     for start in range(first, last, _ROWS):
         num_rows = min(_ROWS, last - start)
@@ -244,8 +287,11 @@ def _nll_of_some_outputs(
             nll[start + row] = _nll_of_row(logits, row, targets[start + row], largest, totals)
 
 
-def nll_of_outputs(weights: PackedWeights, outputs: Panels, targets: Tokens, num_threads: int) -> Nll:
-    """Return -log p of ``targets`` (N,) in double precision, given the last N outputs of the last layer."""
+def nll_of_outputs(
+    weights: PackedWeights, outputs: Panels, targets: Tokens, num_threads: int
+) -> Nll:
+    """Return -log p of ``targets`` (N,) in double precision, given the last N outputs of the last
+    layer."""
     nll = np.empty(len(targets))
 
     def work(first: int, last: int) -> None:

@@ -1,4 +1,5 @@
-"""A network that runs as compiled loops on NumPy's arrays: for training, scoring, dynamic evaluation and generation."""
+"""A network that runs as compiled loops on NumPy's arrays: for training, scoring, dynamic
+evaluation and generation."""
 
 import math
 import platform
@@ -16,11 +17,26 @@ from numpy.typing import NDArray
 from seqlm.core.compiling import jit_entry
 from seqlm.core.metrics import Nll
 from seqlm.core.threads import R, T, for_each, imap
-from seqlm.networks.compiled.forward import State, Steps, empty_steps, last_state, nll_of_outputs, read
+from seqlm.networks.compiled.forward import (
+    State,
+    Steps,
+    empty_steps,
+    last_state,
+    nll_of_outputs,
+    read,
+)
 from seqlm.networks.compiled.team import new_control, split_rows
 from seqlm.networks.compiled.tiles import Panels, empty_panels, from_panels, to_tokens
 from seqlm.networks.compiled.training import CompiledGradients
-from seqlm.networks.compiled.weights import Flat, PackedWeights, empty_packed, pack, shapes_of, spec_of, views
+from seqlm.networks.compiled.weights import (
+    Flat,
+    PackedWeights,
+    empty_packed,
+    pack,
+    shapes_of,
+    spec_of,
+    views,
+)
 from seqlm.networks.network import DropoutMask, Ids, Network
 from seqlm.networks.settings import NetworkSettings
 
@@ -34,17 +50,20 @@ _TOKENS_AT_ONCE = 1 << 12
 """Tokens whose states are in memory at a time when text is scored."""
 _NOTHING = empty_panels(0, 0)
 _MIN_FLOPS_OF_A_TEAM = 2e6
-"""A minibatch with fewer floating-point operations takes one thread less time than a team needs to meet."""
+"""A minibatch with fewer floating-point operations takes one thread less time than a team needs to
+meet."""
 _IS_X86 = platform.machine().lower() in {"x86_64", "amd64"}
 _SUBNORMALS_ARE_ZERO = np.uint32(0x1F80 | 0x8040)
-"""Of the control register: the default, and small results (bit 15) and small arguments (bit 6) are zero."""
+"""Of the control register: the default, and small results (bit 15) and small arguments (bit 6) are
+zero."""
 
 
 class CompiledNetwork(Network):
-    """The network of a :class:`~seqlm.networks.compiled.weights.NetworkSpec`, with weights in one flat array.
+    """The network of a :class:`~seqlm.networks.compiled.weights.NetworkSpec`, with weights in one
+    flat array.
 
-    A state is (L, P, B, h) for L layers, P state arrays (2 of an lstm, 1 of the others), B batch rows and h hidden
-    units. Clipping and optimizers see one tensor.
+    A state is (L, P, B, h) for L layers, P state arrays (2 of an lstm, 1 of the others), B batch
+    rows and h hidden units. Clipping and optimizers see one tensor.
     """
 
     engine = "compiled"
@@ -56,14 +75,19 @@ class CompiledNetwork(Network):
         weights: Mapping[str, NDArray[np.float32]],
         num_threads: int = 1,
     ) -> None:
-        """Copy the weights by name. ``num_threads`` read text; gradients take one outside of a team.
+        """Copy the weights by name. ``num_threads`` read text; gradients take one outside of a
+        team.
 
         Raises ValueError for weights of other names or shapes.
         """
         shapes = shapes_of(settings, vocab_size)
         if {name: weight.shape for name, weight in weights.items()} != shapes:
             raise ValueError("weights of another network")
-        self._settings, self.vocab_size, self._spec = settings, vocab_size, spec_of(settings, vocab_size)
+        self._settings, self.vocab_size, self._spec = (
+            settings,
+            vocab_size,
+            spec_of(settings, vocab_size),
+        )
         self.flat = np.concatenate([weights[name].reshape(-1) for name in shapes])
         self._views = views(shapes, self.flat)
         self.gradient, self.num_threads, self._team_size = np.zeros_like(self.flat), num_threads, 1
@@ -83,13 +107,17 @@ class CompiledNetwork(Network):
     def initial_state(self, batch_size: int) -> State:
         """Return the zero state, ``(L, P, batch_size, h)``."""
         spec = self._spec
-        return np.zeros((len(spec.layers), 1 + spec.cell.has_memory, batch_size, spec.num_hiddens), np.float32)
+        return np.zeros(
+            (len(spec.layers), 1 + spec.cell.has_memory, batch_size, spec.num_hiddens), np.float32
+        )
 
     def logits(self, ids: Ids, state: State) -> tuple[NDArray[np.float32], State]:
         """Return logits ``(B, T, V)`` for ids ``(B, T)``, and the state after the last step."""
         logits = empty_panels(ids.size, self.vocab_size)
         _, after = self._read(ids, state, logits)
-        return from_panels(logits, self.vocab_size).reshape(*ids.T.shape, -1).transpose(1, 0, 2), after
+        return from_panels(logits, self.vocab_size).reshape(*ids.T.shape, -1).transpose(
+            1, 0, 2
+        ), after
 
     def token_nll(self, ids: Ids, targets: Ids, state: State) -> tuple[Nll, State]:
         """Return -log p of targets ``(B, T)``, and the state after ids ``(B, T)``.
@@ -110,12 +138,26 @@ class CompiledNetwork(Network):
         return self._read(ids, state, _NOTHING)[1]
 
     def step_fn(self, state: State) -> Callable[[Ids], NDArray[np.float32]]:
-        """Return a function from one token per row, ``(B,)``, to logits ``(B, V)``; it keeps the state."""
+        """Return a function from one token per row, ``(B,)``, to logits ``(B, V)``; it keeps the
+        state."""
         batch_size, weights, control = state.shape[2], self._packed_weights(), new_control()
-        steps, logits = empty_steps(self._spec, state, 1, 1), empty_panels(batch_size, self.vocab_size)
+        steps, logits = (
+            empty_steps(self._spec, state, 1, 1),
+            empty_panels(batch_size, self.vocab_size),
+        )
 
         def step(ids: Ids) -> NDArray[np.float32]:
-            read(weights, to_tokens(ids[:, None], self.vocab_size), steps, logits, 0, batch_size, 0, 1, control)
+            read(
+                weights,
+                to_tokens(ids[:, None], self.vocab_size),
+                steps,
+                logits,
+                0,
+                batch_size,
+                0,
+                1,
+                control,
+            )
             for panels in (steps.states, steps.memories):
                 panels[:, :, :batch_size] = panels[:, :, batch_size:]
             return from_panels(logits, self.vocab_size)
@@ -126,18 +168,23 @@ class CompiledNetwork(Network):
         self, inputs: Ids, targets: Ids, state: State, draw_mask: DropoutMask | None = None,
         keep: "Tensor | None" = None,
     ) -> tuple[Nll, State]:  # fmt: skip
-        """Do what :meth:`Network.compute_gradients` does, in this thread alone or with those of the team."""
+        """Do what :meth:`Network.compute_gradients` does, in this thread alone or with those of the
+        team."""
         dropout = 0.0 if draw_mask is None else self._settings.dropout
         is_small = 6 * self.flat.size * math.prod(inputs.shape) < _MIN_FLOPS_OF_A_TEAM
         shape = (state.shape, inputs.shape[1], dropout, 1 if is_small else self._team_size)
         if self._gradient_loops is None or self._gradient_loops[0] != shape:
             self._stop_threads()
-            self._gradient_loops = (shape, CompiledGradients(self._spec, self.flat, self.gradient, *shape))
+            self._gradient_loops = (
+                shape,
+                CompiledGradients(self._spec, self.flat, self.gradient, *shape),
+            )
         return self._gradient_loops[1].compute(inputs, targets, state, draw_mask, keep)
 
     @contextmanager
     def thread_team(self) -> Iterator[None]:
-        """Use PyTorch's number of threads for gradients inside this context, while PyTorch itself works with one.
+        """Use PyTorch's number of threads for gradients inside this context, while PyTorch itself
+        works with one.
 
         The threads of both spin while they wait, and would take the processors from each other.
         """
@@ -159,7 +206,8 @@ class CompiledNetwork(Network):
         self._gradient_loops = None
 
     def parameters(self) -> "list[Parameter]":
-        """Return all parameters as one tensor, with its gradient; both are in the network's own memory."""
+        """Return all parameters as one tensor, with its gradient; both are in the network's own
+        memory."""
         import torch
 
         parameter = torch.nn.Parameter(torch.from_numpy(self.flat))
@@ -172,8 +220,11 @@ class CompiledNetwork(Network):
 
         return {name: torch.from_numpy(view) for name, view in self._views.items()}
 
-    def dynamic_step(self, lr: float, scales: list[Flat], trained: list[Flat], pulls: list[Flat]) -> None:
-        """Change the weights by their gradients: w -= lr g / scale, then w += pull (trained - w)."""
+    def dynamic_step(
+        self, lr: float, scales: list[Flat], trained: list[Flat], pulls: list[Flat]
+    ) -> None:
+        """Change the weights by their gradients: w -= lr g / scale, then w += pull (trained -
+        w)."""
         _step_and_pull(self.flat, self.gradient, scales[0], trained[0], pulls[0], np.float32(lr))
 
     def copy(self) -> Self:
@@ -181,12 +232,14 @@ class CompiledNetwork(Network):
         return type(self)(self._settings, self.vocab_size, self._views)
 
     def imap(self, function: Callable[[T], R], items: Iterable[T]) -> Iterator[R]:
-        """Yield ``function(item)`` for each item, in order: as many at once as the network has threads."""
+        """Yield ``function(item)`` for each item, in order: as many at once as the network has
+        threads."""
         return imap(function, items, self.num_threads)
 
     @contextmanager
     def without_subnormals(self) -> Iterator[None]:
-        """Treat numbers below 1.2e-38 as zero in this thread; nothing happens on processors other than x86."""
+        """Treat numbers below 1.2e-38 as zero in this thread; nothing happens on processors other
+        than x86."""
         if not _IS_X86:
             yield
             return
@@ -205,25 +258,32 @@ class CompiledNetwork(Network):
         return self._packed[1]
 
     def _read(self, ids: Ids, state: State, logits: Panels) -> tuple[Steps, State]:
-        """Set logits, if they have panels; return what the layers computed, and the state after ids.
+        """Set logits, if they have panels; return what the layers computed, and the state after
+        ids.
 
         Threads share the batch rows, or the layers if there are few rows.
         """
         (batch_size, num_steps), weights, control = ids.shape, self._packed_weights(), new_control()
         tokens = to_tokens(ids, self.vocab_size)
-        steps = empty_steps(self._spec, state, num_steps, max(min(_ROWS_AT_ONCE // batch_size, num_steps), 1))
+        steps = empty_steps(
+            self._spec, state, num_steps, max(min(_ROWS_AT_ONCE // batch_size, num_steps), 1)
+        )
         parts = split_rows(batch_size, self.num_threads)
         size = min(self.num_threads, len(self._spec.layers)) if len(parts) == 1 else 1
 
         def take(first: int, last: int, member: int) -> None:
             read(weights, tokens, steps, logits, first, last, member, size, control)
 
-        for_each(take, [(*part, member) for part in parts for member in range(size)], len(parts) * size)
+        for_each(
+            take, [(*part, member) for part in parts for member in range(size)], len(parts) * size
+        )
         return steps, last_state(self._spec, steps, batch_size)
 
 
 @jit_entry
-def _step_and_pull(weights: Flat, gradients: Flat, scales: Flat, trained: Flat, pulls: Flat, lr: np.float32) -> None:
+def _step_and_pull(
+    weights: Flat, gradients: Flat, scales: Flat, trained: Flat, pulls: Flat, lr: np.float32
+) -> None:
     """Set w to w - lr g / scale, then to w + pull (trained - w)."""
     for index in range(len(weights)):
         moved = weights[index] - lr * (gradients[index] / scales[index])

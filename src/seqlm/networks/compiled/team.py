@@ -1,10 +1,10 @@
 """Threads that work on one minibatch together, in compiled code that meets at barriers.
 
-A minibatch takes some milliseconds. Waking a sleeping thread takes a tenth of one, and on a virtual machine a processor
-that slept for an instant may run a third slower afterwards. So the threads of a team wait by spinning. After a third of
-a millisecond they let other threads that want the processor go first, which may be the very one that is waited for; and
-if no minibatch comes for a long time, they sleep. What the threads wait for are numbers in an array, read and changed
-atomically.
+A minibatch takes some milliseconds. Waking a sleeping thread takes a tenth of one, and on a virtual
+machine a processor that slept for an instant may run a third slower afterwards. So the threads of a
+team wait by spinning. After a third of a millisecond they let other threads that want the processor
+go first, which may be the very one that is waited for; and if no minibatch comes for a long time,
+they sleep. What the threads wait for are numbers in an array, read and changed atomically.
 """
 
 import itertools
@@ -28,10 +28,14 @@ _CACHE_LINE = 8
 _TASK, _ARRIVALS, _STOP = (index * _CACHE_LINE for index in range(3))
 """Places in the control array."""
 _SPINS, _YIELDS = 60_000, 60_000
-"""Turns of waiting before the first yield, a third of a millisecond, and from there before the first nap: some
-hundredths of a second, longer than what an optimiser does between two minibatches."""
-YIELD, SLEEP, _NAP = ("SwitchToThread", "Sleep", 5) if sys.platform == "win32" else ("sched_yield", "usleep", 5_000)
-"""The system's functions that let other threads go first and that sleep, and 5 milliseconds as the latter counts."""
+"""Turns of waiting before the first yield, a third of a millisecond, and from there before the
+first nap: some hundredths of a second, longer than what an optimiser does between two
+minibatches."""
+YIELD, SLEEP, _NAP = (
+    ("SwitchToThread", "Sleep", 5) if sys.platform == "win32" else ("sched_yield", "usleep", 5_000)
+)
+"""The system's functions that let other threads go first and that sleep, and 5 milliseconds as the
+latter counts."""
 _yield = types.ExternalFunction(YIELD, types.int32())
 _sleep = types.ExternalFunction(SLEEP, types.int32(types.int32))
 
@@ -85,9 +89,12 @@ def _change(control: Control, place: int, amount: int) -> int:
 
 @jit_inline
 def member_range(count: int, step: int, member: int, size: int) -> tuple[int, int]:
-    """Return where a member's part of ``count`` things begins and ends, cut at multiples of ``step``."""
+    """Return where a member's part of ``count`` things begins and ends, cut at multiples of
+    ``step``."""
     steps = (count + step - 1) // step
-    return min(steps * member // size * step, count), min(steps * (member + 1) // size * step, count)
+    return min(steps * member // size * step, count), min(
+        steps * (member + 1) // size * step, count
+    )
 
 
 @jit_internal
@@ -108,18 +115,22 @@ def wait_for_task(member: int, control: Control, number: int) -> bool:
 
 
 class Team:
-    """``size`` threads, the caller's among them, that do the same compiled work on the same arrays again and again."""
+    """``size`` threads, the caller's among them, that do the same compiled work on the same arrays
+    again and again."""
 
     def __init__(self, size: int, serve: Callable[..., None], buffers: Any) -> None:
         """Start the other threads.
 
-        ``serve(member, size, control, buffers)`` is compiled code that does a member's part of every task that
-        :func:`wait_for_task` announces.
+        ``serve(member, size, control, buffers)`` is compiled code that does a member's part of
+        every task that :func:`wait_for_task` announces.
         """
         self.buffers, self._serve, self.size = buffers, serve, size
         self._control = new_control()
         self._failure: Exception | None = None
-        self._threads = [threading.Thread(target=self._work, args=(member,), daemon=True) for member in range(1, size)]
+        self._threads = [
+            threading.Thread(target=self._work, args=(member,), daemon=True)
+            for member in range(1, size)
+        ]
         for thread in self._threads:
             thread.start()
 
@@ -146,7 +157,8 @@ class Team:
 
 
 def split_rows(num_rows: int, num_threads: int) -> list[tuple[int, int]]:
-    """Return where each thread's part of some rows begins and ends: less than a tile is not worth a thread."""
+    """Return where each thread's part of some rows begins and ends: less than a tile is not worth a
+    thread."""
     count = max(min(num_threads, num_rows // ROWS), 1)
     bounds = [num_rows // ROWS * number // count * ROWS for number in range(count)] + [num_rows]
     return list(itertools.pairwise(bounds))

@@ -1,8 +1,10 @@
-"""The gradients of a minibatch, by backpropagation through time, as compiled loops for a team of threads.
+"""The gradients of a minibatch, by backpropagation through time, as compiled loops for a team of
+threads.
 
-Batch rows do not depend on each other until their gradients are summed up. So each member takes some rows through all
-steps of all layers, forward and backward, without waiting for the others; after that each computes some rows of the
-weights' gradients. Every sum has one order, whatever the number of members.
+Batch rows do not depend on each other until their gradients are summed up. So each member takes
+some rows through all steps of all layers, forward and backward, without waiting for the others;
+after that each computes some rows of the weights' gradients. Every sum has one order, whatever the
+number of members.
 """
 
 from typing import TYPE_CHECKING, NamedTuple
@@ -16,7 +18,16 @@ from seqlm.networks.compiled import forward, tiles, weights
 from seqlm.networks.compiled.cells import CellStep, StepGradients, differentiate
 from seqlm.networks.compiled.forward import BatchRows, State, Steps
 from seqlm.networks.compiled.team import Control, Team, barrier, member_range, wait_for_task
-from seqlm.networks.compiled.tiles import ROWS, WIDTH, Matrix, Panels, Tokens, empty_panels, to_panels, to_tokens
+from seqlm.networks.compiled.tiles import (
+    ROWS,
+    WIDTH,
+    Matrix,
+    Panels,
+    Tokens,
+    empty_panels,
+    to_panels,
+    to_tokens,
+)
 from seqlm.networks.compiled.weights import Flat, NetworkSpec, PackedWeights, weight_matrix
 from seqlm.networks.network import DropoutMask
 
@@ -57,11 +68,13 @@ class TrainBuffers(NamedTuple):
     d_states: Panels
     """(S B, h): the loss's gradients with respect to the states of S steps."""
     carry: Panels
-    """(B, h): what a step leaves to the one before it (:class:`seqlm.networks.compiled.cells.StepGradients`)."""
+    """(B, h): what a step leaves to the one before it
+    (:class:`seqlm.networks.compiled.cells.StepGradients`)."""
     sent: Panels
     """(B, state blocks): space for gradients times ``keep``."""
     sums: NDArray[np.float32]
-    """(members, panels, ROWS_AT_ONCE, WIDTH): space for a part of an outer product for each member."""
+    """(members, panels, ROWS_AT_ONCE, WIDTH): space for a part of an outer product for each
+    member."""
 
 
 @jit_inline
@@ -87,7 +100,8 @@ def _find_gradients(member: int, size: int, control: Control, buffers: TrainBuff
 
 @jit_internal
 def _forward(buffers: TrainBuffers, rows: BatchRows) -> None:
-    """Take batch rows through all steps of all layers; set the mean loss's gradients with respect to the logits."""
+    """Take batch rows through all steps of all layers; set the mean loss's gradients with respect
+    to the logits."""
     packed, steps, (num_steps, batch_size) = buffers.packed, buffers.steps, buffers.inputs.shape
     at_once, num_layers = buffers.d_states.shape[1] // batch_size, len(packed.spec.layers)
     if packed.spec.embedding_size > 0:
@@ -96,26 +110,45 @@ def _forward(buffers: TrainBuffers, rows: BatchRows) -> None:
             _drop(steps.embedded, steps.embedded, START, num_steps, buffers.input_mask, rows)
     for layer in range(num_layers):
         for start in range(0, num_steps, at_once):
-            tokens, row = buffers.inputs[start : min(start + at_once, num_steps)], start * batch_size
+            tokens, row = (
+                buffers.inputs[start : min(start + at_once, num_steps)],
+                start * batch_size,
+            )
             forward.take_steps(packed, layer, tokens, rows, steps, start, row)
             if buffers.has_dropout:
                 row += batch_size
-                _drop(steps.states[layer], steps.outputs[layer], row, len(tokens), buffers.masks[layer], rows)
+                _drop(
+                    steps.states[layer],
+                    steps.outputs[layer],
+                    row,
+                    len(tokens),
+                    buffers.masks[layer],
+                    rows,
+                )
     scale = np.float32(1 / (num_steps * batch_size))
     for start in range(0, num_steps, at_once):
         end, row = min(start + at_once, num_steps), start * batch_size
         outputs = steps.outputs[num_layers - 1]
-        forward.output_logits(packed, outputs, row + batch_size, end - start, rows, buffers.logits, row)
+        forward.output_logits(
+            packed, outputs, row + batch_size, end - start, rows, buffers.logits, row
+        )
         for t in range(start, end):
             for b in range(rows.first, rows.last):
                 buffers.nll[t, b] = _softmax_cross_entropy_backward(
-                    buffers.logits, t * batch_size + b, packed.spec.vocab_size, buffers.targets[t, b], scale
+                    buffers.logits,
+                    t * batch_size + b,
+                    packed.spec.vocab_size,
+                    buffers.targets[t, b],
+                    scale,
                 )
 
 
 @jit_internal
-def _drop(source: Panels, target: Panels, row: int, num_steps: int, mask: Panels, rows: BatchRows) -> None:
-    """Set ``target`` at some steps, from ``row`` on, to ``source`` times each batch row's row of the mask."""
+def _drop(
+    source: Panels, target: Panels, row: int, num_steps: int, mask: Panels, rows: BatchRows
+) -> None:
+    """Set ``target`` at some steps, from ``row`` on, to ``source`` times each batch row's row of
+    the mask."""
     for p in range(mask.shape[0]):
         for t in range(num_steps):
             for b in range(rows.first, rows.last):
@@ -125,8 +158,11 @@ def _drop(source: Panels, target: Panels, row: int, num_steps: int, mask: Panels
 
 
 @jit_internal
-def _softmax_cross_entropy_backward(logits: Panels, row: int, vocab_size: int, target: int, scale: np.float32) -> float:
-    """Replace a row of logits by (softmax - one-hot) times ``scale``, (8.7.11), and return -log p of the target."""
+def _softmax_cross_entropy_backward(
+    logits: Panels, row: int, vocab_size: int, target: int, scale: np.float32
+) -> float:
+    """Replace a row of logits by (softmax - one-hot) times ``scale``, (8.7.11), and return -log p
+    of the target."""
     largest = logits[0, row, 0]
     for p in range(logits.shape[0]):
         for column in range(min(WIDTH, vocab_size - p * WIDTH)):
@@ -158,14 +194,20 @@ def _backward(buffers: TrainBuffers, rows: BatchRows) -> None:
 
     Also set the gradients with respect to the embeddings.
     """
-    (num_steps, batch_size), spec, d_states = buffers.inputs.shape, buffers.packed.spec, buffers.d_states
+    (num_steps, batch_size), spec, d_states = (
+        buffers.inputs.shape,
+        buffers.packed.spec,
+        buffers.d_states,
+    )
     at_once, top = d_states.shape[1] // batch_size, len(spec.layers) - 1
     for layer in range(top, -1, -1):
         buffers.carry[:, rows.first : rows.last] = 0
         for start in range((num_steps - 1) // at_once * at_once, -1, -at_once):
             end, row = min(start + at_once, num_steps), start * batch_size
             if layer == top:
-                _set_product(d_states, buffers.logits, row, end - start, rows, buffers.packed.outputs_back)
+                _set_product(
+                    d_states, buffers.logits, row, end - start, rows, buffers.packed.outputs_back
+                )
             else:
                 _gradients_by_inputs(buffers, layer + 1, row, end - start, rows, d_states)
             if buffers.has_dropout:
@@ -175,21 +217,29 @@ def _backward(buffers: TrainBuffers, rows: BatchRows) -> None:
     if spec.embedding_size > 0:
         _gradients_by_inputs(buffers, START, START, num_steps, rows, buffers.d_embedded)
         if buffers.has_dropout:
-            _drop(buffers.d_embedded, buffers.d_embedded, START, num_steps, buffers.input_mask, rows)
+            _drop(
+                buffers.d_embedded, buffers.d_embedded, START, num_steps, buffers.input_mask, rows
+            )
 
 
 @jit_inline
 def _gradients_by_inputs(
     buffers: TrainBuffers, layer: int, row: int, num_steps: int, rows: BatchRows, found: Panels
 ) -> None:
-    """Set ``found`` to the gradients with respect to a layer's inputs at some steps, whose sums begin at ``row``."""
+    """Set ``found`` to the gradients with respect to a layer's inputs at some steps, whose sums
+    begin at ``row``."""
     sums = buffers.steps.gates[layer][: buffers.packed.inputs_back.shape[2] // WIDTH]
-    _set_product(found, sums, row, num_steps, rows, buffers.packed.inputs_back[layer][: found.shape[0]])
+    _set_product(
+        found, sums, row, num_steps, rows, buffers.packed.inputs_back[layer][: found.shape[0]]
+    )
 
 
 @jit_internal
-def _set_product(found: Panels, left: Panels, row: int, num_steps: int, rows: BatchRows, right: Panels) -> None:
-    """Set ``found`` to the product of some steps' rows of the left matrix, from ``row`` on, and the right one."""
+def _set_product(
+    found: Panels, left: Panels, row: int, num_steps: int, rows: BatchRows, right: Panels
+) -> None:
+    """Set ``found`` to the product of some steps' rows of the left matrix, from ``row`` on, and the
+    right one."""
     for p in range(found.shape[0]):
         for t in range(num_steps):
             found[p, t * rows.batch_size + rows.first : t * rows.batch_size + rows.last] = 0
@@ -198,9 +248,18 @@ def _set_product(found: Panels, left: Panels, row: int, num_steps: int, rows: Ba
 
 @jit_inline
 def _step_backward(buffers: TrainBuffers, layer: int, t: int, start: int, rows: BatchRows) -> None:
-    """Add what step t + 1 sends back to the gradients with respect to the states of step t; differentiate step t."""
-    steps, cell, (num_steps, batch_size) = buffers.steps, buffers.packed.spec.cell, buffers.inputs.shape
-    gates, states, recurrent = steps.gates[layer], steps.states[layer], buffers.packed.recurrent_back[layer]
+    """Add what step t + 1 sends back to the gradients with respect to the states of step t;
+    differentiate step t."""
+    steps, cell, (num_steps, batch_size) = (
+        buffers.steps,
+        buffers.packed.spec.cell,
+        buffers.inputs.shape,
+    )
+    gates, states, recurrent = (
+        steps.gates[layer],
+        steps.states[layer],
+        buffers.packed.recurrent_back[layer],
+    )
     row, gradient_row = t * batch_size + rows.first, (t - start) * batch_size + rows.first
     num_rows = rows.last - rows.first
     if t < num_steps - 1:
@@ -210,15 +269,21 @@ def _step_backward(buffers: TrainBuffers, layer: int, t: int, start: int, rows: 
             for p in range(buffers.sent.shape[0]):
                 for b in range(rows.first, rows.last):
                     for k in range(WIDTH):
-                        buffers.sent[p, b, k] = later[p, (t + 1) * batch_size + b, k] * buffers.keep[t + 1, b]
+                        buffers.sent[p, b, k] = (
+                            later[p, (t + 1) * batch_size + b, k] * buffers.keep[t + 1, b]
+                        )
             later, place = buffers.sent, rows.first
-        tiles.add_product(buffers.d_states, gradient_row, later, place, num_rows, ONCE, num_rows, recurrent, t)
+        tiles.add_product(
+            buffers.d_states, gradient_row, later, place, num_rows, ONCE, num_rows, recurrent, t
+        )
     step = CellStep(gates, row, states, steps.memories[layer], row, row + batch_size, num_rows)
-    differentiate(cell.number, step, StepGradients(buffers.d_states, gradient_row, buffers.carry, rows.first))
+    differentiate(
+        cell.number, step, StepGradients(buffers.d_states, gradient_row, buffers.carry, rows.first)
+    )
 
 
-# The gradients of the weights are sums over all steps and batch rows. Each member computes some of their rows or
-# columns.
+# The gradients of the weights are sums over all steps and batch rows. Each member computes some of
+# their rows or columns.
 
 
 @jit_inline
@@ -235,8 +300,17 @@ def _output_gradients(buffers: TrainBuffers, member: int, size: int) -> None:
 @jit_internal
 def _layer_gradients(buffers: TrainBuffers, layer: int, member: int, size: int) -> None:
     """Set a member's part of the gradients of a layer (8.7.15), (8.7.16)."""
-    spec, flat, steps, batch_size = buffers.packed.spec, buffers.gradients, buffers.steps, buffers.inputs.shape[1]
-    units, size_in, panels = spec.num_hiddens, weights.num_inputs(spec, layer), steps.states.shape[1]
+    spec, flat, steps, batch_size = (
+        buffers.packed.spec,
+        buffers.gradients,
+        buffers.steps,
+        buffers.inputs.shape[1],
+    )
+    units, size_in, panels = (
+        spec.num_hiddens,
+        weights.num_inputs(spec, layer),
+        steps.states.shape[1],
+    )
     matrix_start, recurrent_start, bias_start, state_bias_start = spec.layers[layer]
     inputs, input_row = steps.embedded, START
     if layer > 0:
@@ -262,7 +336,9 @@ def _layer_gradients(buffers: TrainBuffers, layer: int, member: int, size: int) 
         matrix = weight_matrix(spec, flat, recurrent_start + gate * units * units, units, units)
         _matrix_gradients(buffers, matrix, deltas, steps.states[layer], START, member, size)
         if state_bias_start >= 0:
-            state_bias = flat[state_bias_start + gate * units : state_bias_start + (gate + 1) * units]
+            state_bias = flat[
+                state_bias_start + gate * units : state_bias_start + (gate + 1) * units
+            ]
             if state_block == block:
                 for unit in range(first * WIDTH, min(last * WIDTH, units)):
                     state_bias[unit] = bias[unit]
@@ -272,9 +348,16 @@ def _layer_gradients(buffers: TrainBuffers, layer: int, member: int, size: int) 
 
 @jit_inline
 def _matrix_gradients(
-    buffers: TrainBuffers, matrix: Matrix, deltas: Panels, inputs: Panels, input_row: int, member: int, size: int
+    buffers: TrainBuffers,
+    matrix: Matrix,
+    deltas: Panels,
+    inputs: Panels,
+    input_row: int,
+    member: int,
+    size: int,
 ) -> None:
-    """Set a member's part of a matrix of gradients: over all rows, inputs times gradients with respect to sums."""
+    """Set a member's part of a matrix of gradients: over all rows, inputs times gradients with
+    respect to sums."""
     first, last = member_range(matrix.shape[0], ROWS, member, size)
     num_terms, sums = buffers.logits.shape[1], buffers.sums[member]
     if buffers.packed.spec.has_input_rows:
@@ -297,7 +380,8 @@ def _sum_rows(panels: Panels, first: int, last: int, sums: Flat) -> None:
 
 @jit_internal
 def _sum_tokens(tokens: Tokens, deltas: Panels, sums: Panels, first: int, last: int) -> None:
-    """Set panels of ``sums`` (V, h) to each token's sum of rows of ``deltas``: a one-hot vector picks a row."""
+    """Set panels of ``sums`` (V, h) to each token's sum of rows of ``deltas``: a one-hot vector
+    picks a row."""
     batch_size = tokens.shape[1]
     for p in range(first, last):
         sums[p] = 0
@@ -309,9 +393,12 @@ def _sum_tokens(tokens: Tokens, deltas: Panels, sums: Panels, first: int, last: 
 
 @jit_inline
 def _embedding_gradients(buffers: TrainBuffers, member: int, size: int) -> None:
-    """Set some columns of the embedding's gradients, or add to them if they are the output layer's too."""
+    """Set some columns of the embedding's gradients, or add to them if they are the output layer's
+    too."""
     spec, batch_size = buffers.packed.spec, buffers.inputs.shape[1]
-    numbers = buffers.gradients[spec.embedding : spec.embedding + spec.vocab_size * spec.embedding_size]
+    numbers = buffers.gradients[
+        spec.embedding : spec.embedding + spec.vocab_size * spec.embedding_size
+    ]
     target = numbers.reshape(spec.vocab_size, spec.embedding_size)
     first, last = member_range(buffers.d_embedded.shape[0], 1, member, size)
     start, end = first * WIDTH, min(last * WIDTH, spec.embedding_size)
@@ -366,7 +453,11 @@ class CompiledGradients(Team):
             d_states=empty_panels(max(_ROWS_OF_STEPS // batch_size, 1) * batch_size, hiddens),
             carry=empty_panels(batch_size, hiddens),
             sent=empty_panels(batch_size, len(spec.cell.input_blocks) * tiles.padded(hiddens)),
-            sums=empty_panels(tiles.ROWS_AT_ONCE, max(weights.max_inputs(spec), hiddens, spec.vocab_size), num_threads),
+            sums=empty_panels(
+                tiles.ROWS_AT_ONCE,
+                max(weights.max_inputs(spec), hiddens, spec.vocab_size),
+                num_threads,
+            ),
         )
         super().__init__(num_threads, serve_gradients, buffers)
 
@@ -381,7 +472,9 @@ class CompiledGradients(Team):
         forward.put_state(state, buffers.steps)
         if buffers.has_dropout and draw_mask is not None:
             if spec.embedding_size:
-                buffers.input_mask[:] = to_panels(draw_mask(spec.embedding_size, self.dropout)[:, 0].numpy())
+                buffers.input_mask[:] = to_panels(
+                    draw_mask(spec.embedding_size, self.dropout)[:, 0].numpy()
+                )
             for mask in buffers.masks:
                 mask[:] = to_panels(draw_mask(spec.num_hiddens, self.dropout)[:, 0].numpy())
         buffers.has_keep[0] = keep is not None

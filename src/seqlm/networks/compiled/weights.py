@@ -1,4 +1,5 @@
-"""A network's parameters: their names and places in one flat array, and in panels, as the loops read them."""
+"""A network's parameters: their names and places in one flat array, and in panels, as the loops
+read them."""
 
 import itertools
 import math
@@ -39,11 +40,13 @@ class NetworkSpec(NamedTuple):
     outputs: int
     output_bias: int
     has_input_rows: bool
-    """Whether a matrix has a row for each of its inputs, as in the book, or for each output, as in the framework."""
+    """Whether a matrix has a row for each of its inputs, as in the book, or for each output, as in
+    the framework."""
 
 
 def shapes_of(settings: NetworkSettings, vocab_size: int) -> Shapes:
-    """Return the parameters of a network, named as in section 8.5, or as the framework's layers name them."""
+    """Return the parameters of a network, named as in section 8.5, or as the framework's layers
+    name them."""
     num_hiddens, embedding_size = settings.num_hiddens, settings.size_of_embedding
     if settings.model == "scratch":
         return {
@@ -57,7 +60,9 @@ def shapes_of(settings: NetworkSettings, vocab_size: int) -> Shapes:
     rows = len(_cell(settings).input_blocks) * num_hiddens
     for layer, names in enumerate(_layers(settings)):
         num_inputs = num_hiddens if layer else embedding_size or vocab_size
-        shapes |= dict(zip(names, [(rows, num_inputs), (rows, num_hiddens), (rows,), (rows,)], strict=True))
+        shapes |= dict(
+            zip(names, [(rows, num_inputs), (rows, num_hiddens), (rows,), (rows,)], strict=True)
+        )
     if not settings.tie_weights:
         shapes[_OUTPUT] = (vocab_size, num_hiddens)
     return shapes | {_OUTPUT_BIAS: (vocab_size,)}
@@ -66,7 +71,10 @@ def shapes_of(settings: NetworkSettings, vocab_size: int) -> Shapes:
 def views(shapes: Shapes, flat: Flat) -> dict[str, Matrix]:
     """Return the parameters that follow one another in the flat array, by name."""
     starts = _starts(shapes)
-    return {name: flat[starts[name] :][: math.prod(shape)].reshape(shape) for name, shape in shapes.items()}
+    return {
+        name: flat[starts[name] :][: math.prod(shape)].reshape(shape)
+        for name, shape in shapes.items()
+    }
 
 
 def _starts(shapes: Shapes) -> dict[str, int]:
@@ -83,7 +91,9 @@ def spec_of(settings: NetworkSettings, vocab_size: int) -> NetworkSpec:
         num_hiddens=settings.num_hiddens,
         embedding_size=settings.size_of_embedding or 0,
         cell=_cell(settings),
-        layers=np.array([[start.get(name, _ABSENT) for name in names] for names in _layers(settings)]),
+        layers=np.array(
+            [[start.get(name, _ABSENT) for name in names] for names in _layers(settings)]
+        ),
         embedding=start.get(_EMBEDDING, _ABSENT),
         outputs=start["W_hq" if is_scratch else outputs],
         output_bias=start["b_q" if is_scratch else _OUTPUT_BIAS],
@@ -99,17 +109,21 @@ def _layers(settings: NetworkSettings) -> list[list[str]]:
     """Return the names of each layer's parameters, in the order of :attr:`NetworkSpec.layers`."""
     if settings.model == "scratch":
         return [["W_xh", "W_hh", "b_h", "no second bias"]]
-    return [[f"layers.{layer}.{name}_l0" for name in _OF_LAYER] for layer in range(settings.num_layers)]
+    return [
+        [f"layers.{layer}.{name}_l0" for name in _OF_LAYER] for layer in range(settings.num_layers)
+    ]
 
 
 class PackedWeights(NamedTuple):
-    """The parameters in panels, from inputs to outputs, and for training from outputs to inputs, as gradients go."""
+    """The parameters in panels, from inputs to outputs, and for training from outputs to inputs, as
+    gradients go."""
 
     spec: NetworkSpec
     embedding: Matrix
     """(V, E), a view of the flat array."""
     table: Panels
-    """What a one-hot token adds to the first layer's sums, bias included: (panels of all blocks, V, WIDTH)."""
+    """What a one-hot token adds to the first layer's sums, bias included: (panels of all blocks, V,
+    WIDTH)."""
     inputs: NDArray[np.float32]
     """(L, panels of the input blocks, inputs, WIDTH)."""
     recurrent: NDArray[np.float32]
@@ -126,12 +140,15 @@ class PackedWeights(NamedTuple):
 
 
 def empty_packed(spec: NetworkSpec, flat: Flat, *, for_training: bool = False) -> PackedWeights:
-    """Return space for the parameters of ``flat`` in panels; without ``for_training`` the way back has no panels."""
+    """Return space for the parameters of ``flat`` in panels; without ``for_training`` the way back
+    has no panels."""
     hiddens, layers, gates = padded(spec.num_hiddens), len(spec.layers), len(spec.cell.input_blocks)
     vocab_size, embedding_size = spec.vocab_size, spec.embedding_size
     return PackedWeights(
         spec=spec,
-        embedding=flat[spec.embedding :][: vocab_size * embedding_size].reshape(vocab_size, embedding_size),
+        embedding=flat[spec.embedding :][: vocab_size * embedding_size].reshape(
+            vocab_size, embedding_size
+        ),
         table=empty_panels(vocab_size, 0 if embedding_size else spec.cell.num_blocks * hiddens),
         inputs=empty_panels(max_inputs(spec), gates * hiddens, layers),
         recurrent=empty_panels(hiddens, gates * hiddens, layers),
@@ -150,8 +167,11 @@ def max_inputs(spec: NetworkSpec) -> int:
 
 
 @jit_inline
-def weight_matrix(spec: NetworkSpec, flat: Flat, start: int, num_inputs: int, num_outputs: int) -> Matrix:
-    """Return the part of the flat array from ``start`` on as a matrix, which has a row for each input or output."""
+def weight_matrix(
+    spec: NetworkSpec, flat: Flat, start: int, num_inputs: int, num_outputs: int
+) -> Matrix:
+    """Return the part of the flat array from ``start`` on as a matrix, which has a row for each
+    input or output."""
     rows, columns = num_outputs, num_inputs
     if spec.has_input_rows:
         rows, columns = num_inputs, num_outputs
@@ -175,7 +195,11 @@ def num_inputs(spec: NetworkSpec, layer: int) -> int:
 @jit_entry
 def pack(flat: Flat, packed: PackedWeights, member: int, size: int) -> None:
     """Copy a member's part of the parameters into panels."""
-    spec, units, num_gates = packed.spec, packed.spec.num_hiddens, len(packed.spec.cell.input_blocks)
+    spec, units, num_gates = (
+        packed.spec,
+        packed.spec.num_hiddens,
+        len(packed.spec.cell.input_blocks),
+    )
     is_transposed = not spec.has_input_rows
     panels = packed.recurrent.shape[1] // num_gates
     first, last = member_range(panels, 1, member, size)
@@ -193,8 +217,24 @@ def pack(flat: Flat, packed: PackedWeights, member: int, size: int) -> None:
                 copy(matrix, not is_transposed, back, block * WIDTH, first_input, last_input, False)
             block = gate * panels
             matrix = weight_matrix(spec, flat, starts[1] + gate * units * units, units, units)
-            copy(matrix, is_transposed, packed.recurrent[layer][block : block + panels], START, first, last, False)
-            copy(matrix, not is_transposed, packed.recurrent_back[layer], block * WIDTH, first_back, last_back, False)
+            copy(
+                matrix,
+                is_transposed,
+                packed.recurrent[layer][block : block + panels],
+                START,
+                first,
+                last,
+                False,
+            )
+            copy(
+                matrix,
+                not is_transposed,
+                packed.recurrent_back[layer],
+                block * WIDTH,
+                first_back,
+                last_back,
+                False,
+            )
         _pack_bias(flat, layer, packed, first, last)
     matrix = weight_matrix(spec, flat, spec.outputs, units, spec.vocab_size)
     first, last = member_range(packed.outputs_back.shape[0], 1, member, size)
@@ -207,7 +247,8 @@ def pack(flat: Flat, packed: PackedWeights, member: int, size: int) -> None:
 
 @jit_inline
 def _pack_bias(flat: Flat, layer: int, packed: PackedWeights, first: int, last: int) -> None:
-    """Add up the biases in panels ``first`` to ``last`` of every block, and into the table if there is one."""
+    """Add up the biases in panels ``first`` to ``last`` of every block, and into the table if there
+    is one."""
     spec, bias = packed.spec, packed.bias[layer]
     _, _, input_bias, state_bias = spec.layers[layer]
     panels = packed.recurrent.shape[1] // len(spec.cell.input_blocks)
@@ -227,5 +268,7 @@ def _pack_bias(flat: Flat, layer: int, packed: PackedWeights, first: int, last: 
             for p in range(block + first, block + last):
                 for token in range(spec.vocab_size):
                     for k in range(WIDTH):
-                        product = packed.table[p, token, k] if p < num_input_panels else np.float32(0)
+                        product = (
+                            packed.table[p, token, k] if p < num_input_panels else np.float32(0)
+                        )
                         packed.table[p, token, k] = product + bias[p, 0, k]

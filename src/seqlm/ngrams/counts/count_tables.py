@@ -1,9 +1,10 @@
 """Tables of n-grams with their counts, and looking n-grams up without a Python loop over tokens.
 
-The n-grams of order n are the rows of a table, sorted. The key of a row is ``row of its first n - 1 tokens in the
-table below * V + its last token``. So keys of any order and vocabulary fit into 64 bits, and sorted keys are sorted
-n-grams. The tables of a large text may be files mapped into memory, in the smallest integer types that hold them, so
-code that works on all rows of a table takes them in blocks.
+The n-grams of order n are the rows of a table, sorted. The key of a row is ``row of its first n - 1
+tokens in the table below * V + its last token``. So keys of any order and vocabulary fit into 64
+bits, and sorted keys are sorted n-grams. The tables of a large text may be files mapped into
+memory, in the smallest integer types that hold them, so code that works on all rows of a table
+takes them in blocks.
 """
 
 from bisect import bisect_left
@@ -24,10 +25,11 @@ Probs = NDArray[np.float64]
 IDS_AT_ONCE = 1 << 20
 """Tokens of a text that are worked on at once."""
 BLOCK_ROWS = 1 << 18
-"""Rows of a table that are worked on at once, so that a mapped table needs little memory of its own."""
+"""Rows of a table that are worked on at once, so that a mapped table needs little memory of its
+own."""
 _LARGE = 1 << 16
-"""Rows of a table that no longer fits into the processor's cache. Keys are sorted before they are looked up there, so
-that the search goes through the table from one end to the other."""
+"""Rows of a table that no longer fits into the processor's cache. Keys are sorted before they are
+looked up there, so that the search goes through the table from one end to the other."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,7 +50,8 @@ class Table:
         return len(self) if self.below is None else self.below.vocab_size
 
     def find(self, prefixes: Rows, tokens: NDArray[np.int64]) -> Rows:
-        """Return the row of each n-gram, given the row of its prefix and its last token; -1 if there is none.
+        """Return the row of each n-gram, given the row of its prefix and its last token; -1 if
+        there is none.
 
         A prefix of -1 is one that the table below does not have.
         """
@@ -72,13 +75,17 @@ class Table:
 
     def continuations(self, prefix: int) -> tuple[NDArray[np.int64], slice]:
         """Return the tokens that follow a row of the table below, and the rows of these n-grams."""
-        # Not by NumPy: it would convert a mapped table to the type of a key that is larger than all in it.
-        first, last = (bisect_left(self.keys, key * self.vocab_size) for key in (prefix, prefix + 1))
+        # Not by NumPy: it would convert a mapped table to the type of a key that is larger than all
+        # in it.
+        first, last = (
+            bisect_left(self.keys, key * self.vocab_size) for key in (prefix, prefix + 1)
+        )
         rows = slice(first, last)
         return self.split(rows)[1], rows
 
     def split(self, rows: Rows | slice = slice(None)) -> tuple[Rows, NDArray[np.int64]]:
-        """Return, for some rows, the row of the prefix in the table below, 0 at order 1, and the last token."""
+        """Return, for some rows, the row of the prefix in the table below, 0 at order 1, and the
+        last token."""
         keys = self.keys[rows].astype(np.int64)
         prefixes = keys // self.vocab_size
         # NumPy divides by a single number fast, but is slow to find the remainder.
@@ -96,10 +103,14 @@ class Table:
 
     def blocks(self) -> list[slice]:
         """Return the rows in blocks."""
-        return [slice(start, min(start + BLOCK_ROWS, len(self))) for start in range(0, len(self), BLOCK_ROWS)]
+        return [
+            slice(start, min(start + BLOCK_ROWS, len(self)))
+            for start in range(0, len(self), BLOCK_ROWS)
+        ]
 
     def sum_by_context(self, values: Callable[[slice], NDArray[np.number]]) -> Probs:
-        """Return, for each row of the table below, the sum of ``values(rows)`` over the n-grams that continue it.
+        """Return, for each row of the table below, the sum of ``values(rows)`` over the n-grams
+        that continue it.
 
         At order 1 there is one context, the empty one.
         """
@@ -107,7 +118,8 @@ class Table:
         for rows in self.blocks():
             prefixes = self.split(rows)[0]
             first, last = int(prefixes[0]), int(prefixes[-1]) + 1
-            # What the block before began goes on, so that every sum is that of all its values in turn.
+            # What the block before began goes on, so that every sum is that of all its values in
+            # turn.
             prefixes, parts = np.append(0, prefixes - first), np.append(sums[first], values(rows))
             sums[first:last] = np.bincount(prefixes, parts, last - first)
         return sums
@@ -134,7 +146,8 @@ class Table:
         return found
 
     def _fast_find(self) -> Callable[[Rows, NDArray[np.int64]], Rows]:
-        """Return a function that does what :meth:`find` does, faster for prefixes that exist and are nearly sorted."""
+        """Return a function that does what :meth:`find` does, faster for prefixes that exist and
+        are nearly sorted."""
         if self.below is None:
             return lambda _, tokens: tokens
         if len(self) < _LARGE:
@@ -158,11 +171,14 @@ class NgramCounts:
     """The tables of order 1 to N."""
 
     def __init__(
-        self, arrays: Iterable[tuple[NDArray[np.integer], NDArray[np.integer]]], starts: Sequence[int] = ()
+        self,
+        arrays: Iterable[tuple[NDArray[np.integer], NDArray[np.integer]]],
+        starts: Sequence[int] = (),
     ) -> None:
         """Take the keys and the counts of each order, from 1 on.
 
-        ``starts[n - 1]`` is the row of the n-gram of order n that begins the text, for those who need it.
+        ``starts[n - 1]`` is the row of the n-gram of order n that begins the text, for those who
+        need it.
         """
         self.tables: list[Table] = []
         for keys, counts in arrays:
@@ -188,7 +204,8 @@ class NgramCounts:
         return self.tables[order - 1]
 
     def rows_of(self, ids: Ids, order: int) -> list[Rows]:
-        """Return, for each order up to ``order``, the row of the n-gram at every position of ``ids``, -1 if unseen.
+        """Return, for each order up to ``order``, the row of the n-gram at every position of
+        ``ids``, -1 if unseen.
 
         Entry n - 1 has shape ``(len(ids) - n + 1,)``.
         """
@@ -198,7 +215,8 @@ class NgramCounts:
         return rows
 
     def lookups(self, ids: Ids, order: int) -> Iterator[tuple[int, Rows, Rows]]:
-        """Yield n, and for each n-gram of ``ids`` the row of its context and its own, -1 if unseen, from n = 2 on."""
+        """Yield n, and for each n-gram of ``ids`` the row of its context and its own, -1 if unseen,
+        from n = 2 on."""
         rows = self.rows_of(ids, order)
         for n in range(2, order + 1):
             yield n, rows[n - 2][: len(rows[n - 1])], rows[n - 1]

@@ -1,11 +1,13 @@
-"""Counting n-grams: with NumPy if they fit into memory, with an engine if not: DuckDB, or Apache Spark on a cluster.
+"""Counting n-grams: with NumPy if they fit into memory, with an engine if not: DuckDB, or Apache
+Spark on a cluster.
 
-An n-gram is packed into one integer, ``(t1 * V + t2) * V + t3``. In memory, the longest n-grams that fit into 63 bits
-are sorted and run-length counted, and the shorter ones follow from them; an engine counts each order. Longer n-grams
-are counted as pairs of their prefix's row in the table below and their last token.
+An n-gram is packed into one integer, ``(t1 * V + t2) * V + t3``. In memory, the longest n-grams
+that fit into 63 bits are sorted and run-length counted, and the shorter ones follow from them; an
+engine counts each order. Longer n-grams are counted as pairs of their prefix's row in the table
+below and their last token.
 
-Engines answer the same query over packed n-grams, divide it, and spill to disk by themselves. Keys and counts come back
-sorted, as files that are mapped into memory.
+Engines answer the same query over packed n-grams, divide it, and spill to disk by themselves. Keys
+and counts come back sorted, as files that are mapped into memory.
 """
 
 import socket
@@ -30,7 +32,8 @@ Part = tuple[NDArray[np.integer], NDArray[np.integer]]
 """Rising keys, and how often each occurs."""
 _COUNT = "SELECT key, count(*) AS n FROM packed GROUP BY key"
 _SHARE_OF_ENGINE = 0.5
-"""Share of the memory setting that DuckDB may take for a query; the rest is for Python, and for what is mapped."""
+"""Share of the memory setting that DuckDB may take for a query; the rest is for Python, and for
+what is mapped."""
 _VECTORS = IDS_AT_ONCE // 2048
 """Blocks of 2,048 rows that are fetched at once."""
 _CONNECT_S = 10
@@ -45,7 +48,8 @@ class DuckDB:
     folder: Path
 
     def count(self, columns: Sequence[Ids], base: int, order: int) -> Part:
-        """Return the counts of the keys ``(c1 * base + c2) * base + ...`` of some columns, for n-grams of an order.
+        """Return the counts of the keys ``(c1 * base + c2) * base + ...`` of some columns, for
+        n-grams of an order.
 
         The arrays that are returned are files mapped into memory, which may be changed.
         """
@@ -61,13 +65,18 @@ class DuckDB:
         return np.asarray(np.memmap(path, np.int64, "r"))
 
     def _connected(self, columns: Sequence[Ids], base: int) -> "DuckDBPyConnection":
-        """Return a connection to a new database in memory, whose view ``packed`` has the keys of the columns."""
+        """Return a connection to a new database in memory, whose view ``packed`` has the keys of
+        the columns."""
         with needs_extra("pipeline", "counting beyond memory"):
             import duckdb
         import pandas as pd
 
         limit, spill = f"{int(self.memory * _SHARE_OF_ENGINE)}B", str(self.folder)
-        config: dict[str, Any] = {"memory_limit": limit, "temp_directory": spill, "preserve_insertion_order": "false"}
+        config: dict[str, Any] = {
+            "memory_limit": limit,
+            "temp_directory": spill,
+            "preserve_insertion_order": "false",
+        }
         connection = duckdb.connect(config=config)
         tokens = {f"t{place}": np.asarray(column) for place, column in enumerate(columns)}
         connection.register("tokens", pd.DataFrame(tokens, copy=False))
@@ -78,7 +87,8 @@ class DuckDB:
         return connection
 
     def _fetched(self, connection: "DuckDBPyConnection", query: str, order: int) -> Part:
-        """Write the answer of a query to files, sorted by key, and return them mapped into memory."""
+        """Write the answer of a query to files, sorted by key, and return them mapped into
+        memory."""
         paths = [self.folder / f"{name}{order}" for name in ("keys", "counts")]
         answer = connection.execute(f"{query} ORDER BY key")
         with paths[0].open("wb") as keys, paths[1].open("wb") as counts:
@@ -91,7 +101,8 @@ class DuckDB:
 
 @dataclass(frozen=True)
 class Spark(DuckDB):
-    """A cluster of Apache Spark. DuckDB writes the keys as Parquet, and reads the counts that Spark writes.
+    """A cluster of Apache Spark. DuckDB writes the keys as Parquet, and reads the counts that Spark
+    writes.
 
     The workers must see ``folder`` at the same path. Spark's own shuffle and recovery do the work.
     """
@@ -100,7 +111,8 @@ class Spark(DuckDB):
     """What Spark calls the master, such as ``spark://HOST:7077``."""
 
     def count(self, columns: Sequence[Ids], base: int, order: int) -> Part:
-        """Return the counts of keys. Raises MachineError, in one line, if the cluster cannot count."""
+        """Return the counts of keys. Raises MachineError, in one line, if the cluster cannot
+        count."""
         keys, counts = (self.folder / f"{name}{order}.parquet" for name in ("packed", "counted"))
         with self._connected(columns, base) as connection:
             connection.table("packed").write_parquet(str(keys))
@@ -118,7 +130,9 @@ class Spark(DuckDB):
         address = urlsplit(self.address)
         if address.scheme == "spark":  # a standalone cluster; Spark itself would wait for minutes
             try:
-                socket.create_connection((address.hostname or "", address.port or 7077), timeout=_CONNECT_S).close()
+                socket.create_connection(
+                    (address.hostname or "", address.port or 7077), timeout=_CONNECT_S
+                ).close()
             except OSError as error:
                 raise MachineError(
                     f"the Spark cluster at {self.address} does not answer: start it, or unset SPARK_MASTER"
@@ -127,7 +141,9 @@ class Spark(DuckDB):
         try:
             session: Any = builder.config("spark.ui.showConsoleProgress", "false").getOrCreate()
         except PySparkRuntimeError as error:
-            raise MachineError("Spark needs Java: install a JDK of version 17 or later, or set JAVA_HOME") from error
+            raise MachineError(
+                "Spark needs Java: install a JDK of version 17 or later, or set JAVA_HOME"
+            ) from error
         session.sparkContext.setLogLevel("OFF")
         try:
             session.read.parquet(f"file://{source}").createOrReplaceTempView("packed")
@@ -143,18 +159,30 @@ class Spark(DuckDB):
 _LARGEST_KEY = 2**63 - 1
 
 
-def count_ngrams(ids: Ids, vocab_size: int, max_order: int, engine: DuckDB | None = None) -> NgramCounts:
-    """Count the n-grams of order 1 to ``max_order`` in one stream of tokens, in memory or with an engine.
+def count_ngrams(
+    ids: Ids, vocab_size: int, max_order: int, engine: DuckDB | None = None
+) -> NgramCounts:
+    """Count the n-grams of order 1 to ``max_order`` in one stream of tokens, in memory or with an
+    engine.
 
     Raises DataError if the stream has fewer than ``max_order`` tokens.
     """
     if len(ids) < max_order:
-        raise DataError(f"{len(ids)} tokens are too few for n-grams of order {max_order}: lower ngrams.max_order")
-    packable = max(order for order in range(1, max_order + 1) if order == 1 or vocab_size**order <= _LARGEST_KEY)
+        raise DataError(
+            f"{len(ids)} tokens are too few for n-grams of order {max_order}: lower ngrams.max_order"
+        )
+    packable = max(
+        order
+        for order in range(1, max_order + 1)
+        if order == 1 or vocab_size**order <= _LARGEST_KEY
+    )
     if engine is None:
         packed = _packed_in_memory(ids, vocab_size, packable)
     else:
-        packed = [engine.count(_columns(ids, order), vocab_size, order) for order in range(2, packable + 1)]
+        packed = [
+            engine.count(_columns(ids, order), vocab_size, order)
+            for order in range(2, packable + 1)
+        ]
     for (below, _), (keys, _) in reversed(list(pairwise(packed))):
         _replace_prefixes_by_rows(keys, below, vocab_size)
     counts = NgramCounts([_unigrams(ids, vocab_size), *packed])
@@ -167,20 +195,31 @@ def count_ngrams(ids: Ids, vocab_size: int, max_order: int, engine: DuckDB | Non
             keys, rows, sizes = np.unique(pairs, return_inverse=True, return_counts=True)
             counts.append(keys, sizes)
         else:
-            blocks = (counts.rows_of(block, order - 1)[-1] for block in _overlapping(ids, order - 1))
-            counts.append(*engine.count([engine.store(blocks, order)[:-1], ids[order - 1 :]], vocab_size, order))
+            blocks = (
+                counts.rows_of(block, order - 1)[-1] for block in _overlapping(ids, order - 1)
+            )
+            counts.append(
+                *engine.count(
+                    [engine.store(blocks, order)[:-1], ids[order - 1 :]], vocab_size, order
+                )
+            )
     counts.starts = [int(rows[0]) for rows in counts.rows_of(ids[:max_order], max_order)]
     return counts
 
 
 def choose_engine(
-    ids: Ids, vocab_size: int, max_order: int, memory: int | None, folder: Path, spark: str | None = None
+    ids: Ids,
+    vocab_size: int,
+    max_order: int,
+    memory: int | None,
+    folder: Path,
+    spark: str | None = None,
 ) -> DuckDB | None:
     """Return what counts a stream of tokens; None if it is counted in memory.
 
-    ``memory``: bytes that counting may take; None: half of what this machine has. ``folder``: for the counts of an
-    engine, and what it spills; it must exist as long as they are used. ``spark``: the address of a Spark cluster, which
-    then counts in any case.
+    ``memory``: bytes that counting may take; None: half of what this machine has. ``folder``: for
+    the counts of an engine, and what it spills; it must exist as long as they are used. ``spark``:
+    the address of a Spark cluster, which then counts in any case.
     """
     if spark is not None:
         return Spark(memory or 1 << 30, folder, spark)
@@ -191,7 +230,8 @@ def choose_engine(
 def bytes_needed(ids: Ids, vocab_size: int, max_order: int) -> int:
     """Return how much memory counting takes, estimated from the first million tokens of a stream.
 
-    The share of distinct n-grams falls with the length of a text, so the estimate is rather too large.
+    The share of distinct n-grams falls with the length of a text, so the estimate is rather too
+    large.
     """
     if len(ids) <= IDS_AT_ONCE:
         return len(ids) * (_BYTES_OF_KEY + _BYTES_OF_ENTRY * (max_order - 1))
@@ -203,7 +243,8 @@ def bytes_needed(ids: Ids, vocab_size: int, max_order: int) -> int:
 _SHARE_OF_MACHINE = 0.5
 """Share of this machine's memory that is used if the setting is ``auto``."""
 _BYTES_OF_KEY = 17
-"""The packed key of each position, the distinct ones among them, and whether one differs from the one before."""
+"""The packed key of each position, the distinct ones among them, and whether one differs from the
+one before."""
 _BYTES_OF_ENTRY = 32
 """A distinct n-gram: its key and its count, and what counting the order below adds."""
 
@@ -218,7 +259,9 @@ def _columns(ids: Ids, order: int) -> list[Ids]:
     return [ids[place : len(ids) - order + 1 + place] for place in range(order)]
 
 
-def _keys(columns: Sequence[Ids], base: int, dtype: type[np.integer] = np.int64) -> NDArray[np.integer]:
+def _keys(
+    columns: Sequence[Ids], base: int, dtype: type[np.integer] = np.int64
+) -> NDArray[np.integer]:
     keys = columns[0].astype(dtype)
     for column in columns[1:]:
         keys *= base
@@ -236,11 +279,14 @@ def _borders(keys: NDArray[np.integer]) -> NDArray[np.int64]:
 def _packed_in_memory(ids: Ids, vocab_size: int, highest: int) -> list[Part]:
     """Return the packed keys and the counts of order 2 to the highest one.
 
-    An n-gram occurs as often as all its continuations together, and once more if the stream ends with it.
+    An n-gram occurs as often as all its continuations together, and once more if the stream ends
+    with it.
     """
     if highest == 1:
         return []
-    dtype = np.uint32 if vocab_size**highest <= 2**32 else np.int64  # the smaller ones are sorted in half the time
+    dtype = (
+        np.uint32 if vocab_size**highest <= 2**32 else np.int64
+    )  # the smaller ones are sorted in half the time
     keys = _keys(_columns(ids, highest), vocab_size, dtype)
     keys.sort()
     borders = _borders(keys)
@@ -259,8 +305,11 @@ def _packed_in_memory(ids: Ids, vocab_size: int, highest: int) -> list[Part]:
     return packed[::-1]
 
 
-def _replace_prefixes_by_rows(keys: NDArray[np.integer], below: NDArray[np.integer], vocab_size: int) -> None:
-    """Make packed keys those of a table, in place: the prefix becomes its row among the packed keys below."""
+def _replace_prefixes_by_rows(
+    keys: NDArray[np.integer], below: NDArray[np.integer], vocab_size: int
+) -> None:
+    """Make packed keys those of a table, in place: the prefix becomes its row among the packed keys
+    below."""
     for start in range(0, len(keys), BLOCK_ROWS):
         block = keys[start : start + BLOCK_ROWS]
         prefixes = block // vocab_size

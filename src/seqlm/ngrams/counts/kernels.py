@@ -1,6 +1,7 @@
 """Compiled loops for the n-grams of large texts.
 
-Most write to arrays that they are given: to load a function that makes arrays, Numba imports more of itself.
+Most write to arrays that they are given: to load a function that makes arrays, Numba imports more
+of itself.
 """
 
 import math
@@ -34,10 +35,11 @@ _UNITS_OF_LOG = -(10**DECIMALS) / math.log(10)
 def find_continuations(
     keys: Longs, firsts: Longs, prefixes: Longs, tokens: Longs, vocab_size: int, found: Longs
 ) -> None:
-    """Write to ``found`` the row of each prefix and last token among the rising ``keys`` of a table, -1 if not there.
+    """Write to ``found`` the row of each prefix and last token among the rising ``keys`` of a
+    table, -1 if not there.
 
-    The rows that continue prefix p are those from ``firsts[p]`` up to ``firsts[p + 1]``. It is fast if equal prefixes
-    come together and their tokens rise.
+    The rows that continue prefix p are those from ``firsts[p]`` up to ``firsts[p + 1]``. It is fast
+    if equal prefixes come together and their tokens rise.
     """
     low = end = 0
     last_key, last_prefix = -1, -1
@@ -47,7 +49,8 @@ def find_continuations(
         if prefix != last_prefix or key < last_key:
             low, end = firsts[prefix], firsts[prefix + 1]
         last_key, last_prefix = key, prefix
-        # Galloping search: growing strides, then bisection, because a rising key is close to the one before it.
+        # Galloping search: growing strides, then bisection, because a rising key is close to the
+        # one before it.
         stride = 1
         while low + stride < end and keys[low + stride] <= key:
             low += stride
@@ -63,11 +66,14 @@ def find_continuations(
 
 
 @compiled(nogil=True, error_model="numpy")
-def write_lines(probs: Floats, tokens: Longs, weights: Floats, letters: Bytes, starts: Longs, text: Bytes) -> int:
-    """Write the lines of some n-grams in the ARPA format to ``text``, and return how many bytes they take.
+def write_lines(
+    probs: Floats, tokens: Longs, weights: Floats, letters: Bytes, starts: Longs, text: Bytes
+) -> int:
+    """Write the lines of some n-grams in the ARPA format to ``text``, and return how many bytes
+    they take.
 
-    ``tokens`` has one n-gram per row, and token t is written as the ``letters`` from ``starts[t]`` to
-    ``starts[t + 1]``. ``weights`` is empty at the highest order.
+    ``tokens`` has one n-gram per row, and token t is written as the ``letters`` from ``starts[t]``
+    to ``starts[t + 1]``. ``weights`` is empty at the highest order.
     """
     end = 0
     for row in range(len(probs)):
@@ -90,7 +96,8 @@ def write_lines(probs: Floats, tokens: Longs, weights: Floats, letters: Bytes, s
 
 @compiled(nogil=True, error_model="numpy")
 def _write_logarithm(prob: float, text: Bytes, end: int) -> int:
-    """Write log10 of a probability as ``-D.DDDDDDDD`` or ``-DD.DDDDDDDD`` at ``end``; return where it ends."""
+    """Write log10 of a probability as ``-D.DDDDDDDD`` or ``-DD.DDDDDDDD`` at ``end``; return where
+    it ends."""
     rest = np.uint64(np.rint(log_of(min(max(prob, _LEAST), 1.0)) * _UNITS_OF_LOG))
     point = end + (3 if rest >= 10 ** (DECIMALS + 1) else 2)
     for position in range(point + DECIMALS, end, -1):
@@ -107,11 +114,13 @@ def _write_logarithm(prob: float, text: Bytes, end: int) -> int:
 def read_lines(
     text: Bytes, position: int, order: int, logs: Floats, words: Hashes, spans: Longs
 ) -> tuple[int, int, bool]:
-    """Read lines of n-grams in the ARPA format from a position on, at most as many as ``logs`` has rows.
+    """Read lines of n-grams in the ARPA format from a position on, at most as many as ``logs`` has
+    rows.
 
-    For each line, writes its two logarithms to ``logs``, 0 for a missing weight, the hashes of its words to ``words``,
-    and where its first word begins and ends to ``spans``. Returns how many lines were read, the position of the next
-    line, which is a section's if it begins with a backslash, and whether the line there is no n-gram.
+    For each line, writes its two logarithms to ``logs``, 0 for a missing weight, the hashes of its
+    words to ``words``, and where its first word begins and ends to ``spans``. Returns how many
+    lines were read, the position of the next line, which is a section's if it begins with a
+    backslash, and whether the line there is no n-gram.
     """
     rows = 0
     while rows < len(logs):
@@ -145,14 +154,17 @@ def read_lines(
 
 @compiled(nogil=True)
 def _is_separator(byte: int) -> bool:
-    """Return whether a byte separates fields or lines; these are KenLM's, and others may be part of a word."""
+    """Return whether a byte separates fields or lines; these are KenLM's, and others may be part of
+    a word."""
     return byte in (_SPACE, _TAB, _LINE_END, _RETURN, _NUL)
 
 
 @compiled(nogil=True)
 def _after_blanks(text: Bytes, position: int) -> int:
     """Return where the separators of fields from a position on end; -1 for -1."""
-    while 0 <= position < len(text) and text[position] != _LINE_END and _is_separator(text[position]):
+    while (
+        0 <= position < len(text) and text[position] != _LINE_END and _is_separator(text[position])
+    ):
         position += 1
     return position
 
@@ -172,7 +184,8 @@ def _number(text: Bytes, position: int) -> tuple[float, int]:
 
 @compiled(nogil=True)
 def _decimal(text: Bytes, position: int) -> tuple[float, int, int]:
-    """Return the digits at a position as a number, how many of them follow a point, and where they end, -1 for none."""
+    """Return the digits at a position as a number, how many of them follow a point, and where they
+    end, -1 for none."""
     sign, digits, num_digits, point = 1.0, 0.0, 0, -1
     if position < len(text) and (text[position] == _MINUS or text[position] == _PLUS):
         sign = -1.0 if text[position] == _MINUS else 1.0

@@ -24,12 +24,13 @@ class Fit:
 
 
 class NGramModel(ABC):
-    """An n-gram language model: a proper distribution over the whole vocabulary, ``<unk>`` included.
+    """An n-gram language model: a proper distribution over the whole vocabulary, ``<unk>``
+    included.
 
-    It mixes each order with what it backs off to: ``P_n(x | c) = share_n(c, x) + weight_n(c) P_back(x)``. An n-gram
-    that was never seen has share 0, and a context that was never seen has weight 1. At the start of a stream, where the
-    context is shorter than the model's order, the model of the order that fits predicts. Each subclass is one smoothing
-    method.
+    It mixes each order with what it backs off to: ``P_n(x | c) = share_n(c, x) + weight_n(c)
+    P_back(x)``. An n-gram that was never seen has share 0, and a context that was never seen has
+    weight 1. At the start of a stream, where the context is shorter than the model's order, the
+    model of the order that fits predicts. Each subclass is one smoothing method.
     """
 
     smoothing: ClassVar[str]
@@ -59,7 +60,8 @@ class NGramModel(ABC):
 
     @classmethod
     def build(cls, counts: NgramCounts, settings: Mapping[str, Any]) -> Sequence[Self]:
-        """Return the models of this method, the lowest order first; ``settings`` are those that :meth:`fit` chose."""
+        """Return the models of this method, the lowest order first; ``settings`` are those that
+        :meth:`fit` chose."""
         raise NotImplementedError  # a model that another program made is read from a file
 
     @property
@@ -67,8 +69,11 @@ class NGramModel(ABC):
     def unigram(self) -> Probs:
         """The probability of each token without any context; shape ``(V,)``."""
 
-    def interpolation(self, n: int, rows: Rows | slice, contexts: Rows | slice) -> tuple[Probs, Probs]:
-        """Return the shares of some n-grams of order n, by their rows, and the weights of their contexts."""
+    def interpolation(
+        self, n: int, rows: Rows | slice, contexts: Rows | slice
+    ) -> tuple[Probs, Probs]:
+        """Return the shares of some n-grams of order n, by their rows, and the weights of their
+        contexts."""
         raise NotImplementedError  # the uniform model mixes no order
 
     def texts_probs(self, texts: Sequence[Ids]) -> list[Probs]:
@@ -78,7 +83,9 @@ class NGramModel(ABC):
         places = np.concatenate([np.arange(len(ids)) for ids in texts])
         found = np.append(0, self.probs(np.concatenate(texts), places))
         # p of the first token of a text is not asked for.
-        return [of_text[1:] for of_text in np.split(found, np.cumsum([len(ids) for ids in texts])[:-1])]
+        return [
+            of_text[1:] for of_text in np.split(found, np.cumsum([len(ids) for ids in texts])[:-1])
+        ]
 
     def probs(self, ids: Ids, places: Rows | None = None) -> Probs:
         """Return p of tokens 2..N of a stream, each given those before it; shape ``(N - 1,)``.
@@ -89,7 +96,9 @@ class NGramModel(ABC):
         for n, contexts, rows in self.counts.lookups(ids, self.order):
             shares, weights = self.interpolation(n, rows, contexts)
             back = unigram if self.backoff == "unigram" else result
-            mixed = self.mixed(rows >= 0, shares, np.where(contexts >= 0, weights, 1.0) * back[n - 2 :])
+            mixed = self.mixed(
+                rows >= 0, shares, np.where(contexts >= 0, weights, 1.0) * back[n - 2 :]
+            )
             if places is not None:
                 mixed = np.where(places[n - 1 :] >= n - 1, mixed, result[n - 2 :])
             result = np.concatenate([result[: n - 2], mixed])
@@ -137,5 +146,6 @@ class Uniform(NGramModel):
 
 
 def token_nll(model: NGramModel, ids: Ids) -> Probs:
-    """Return -log p of tokens 2..N of a stream, shape ``(N - 1,)``; infinite for a token of probability 0."""
+    """Return -log p of tokens 2..N of a stream, shape ``(N - 1,)``; infinite for a token of
+    probability 0."""
     return -log(model.probs(ids))

@@ -1,7 +1,7 @@
 """Interpolated modified Kneser-Ney smoothing (Chen and Goodman 1998, section 3).
 
-A model stores no probability: each is computed from whole numbers when it is asked for. So tables of tens of millions
-of n-grams, which may be mapped from files, need little memory.
+A model stores no probability: each is computed from whole numbers when it is asked for. So tables
+of tens of millions of n-grams, which may be mapped from files, need little memory.
 """
 
 from collections.abc import Mapping, Sequence
@@ -21,7 +21,8 @@ Discounts = tuple[float, float, float]
 FALLBACK_DISCOUNTS: Discounts = (0.5, 1.0, 1.5)
 """For orders in which an estimated discount is invalid, as with KenLM's ``--discount_fallback``.
 
-All three are replaced: keeping the valid ones made models of order 3 worse on most texts that were tried."""
+All three are replaced: keeping the valid ones made models of order 3 worse on most texts that were
+tried."""
 
 
 @dataclass(frozen=True)
@@ -29,7 +30,8 @@ class OrderStatistics:
     """One order of a model: all that its probabilities follow from."""
 
     adjusted: NDArray[np.integer]
-    """For each row of the order, its count or, below the highest order, the number of different tokens before it."""
+    """For each row of the order, its count or, below the highest order, the number of different
+    tokens before it."""
     totals: NDArray[np.integer]
     """For each context, the sum of the adjusted counts of its continuations."""
     backoffs: Probs
@@ -44,7 +46,9 @@ class OrderStatistics:
         totals = table.sum_by_context(lambda rows: adjusted[rows])
         backoffs = table.sum_by_context(lambda rows: _discounts_of(adjusted[rows], discounts))
         np.divide(backoffs, totals, out=backoffs, where=totals > 0)
-        backoffs[totals == 0] = 1  # a context that was never continued leaves everything to the order below
+        backoffs[totals == 0] = (
+            1  # a context that was never continued leaves everything to the order below
+        )
         smallest = np.min_scalar_type(int(totals.max()))
         return cls(adjusted, totals.astype(smallest), backoffs, discounts)
 
@@ -55,7 +59,8 @@ class OrderStatistics:
         adjusted, at_once = np.zeros(num_rows, np.int64), max(BLOCK_ROWS, num_rows)
         for start in range(0, len(suffixes), at_once):
             adjusted += np.bincount(suffixes[start : start + at_once], minlength=num_rows)
-        # The n-gram that begins the text follows the text's border, which counts as a token of its own.
+        # The n-gram that begins the text follows the text's border, which counts as a token of its
+        # own.
         adjusted[counts.starts[n - 1]] += 1
         return cls.of(counts.table(n), adjusted.astype(np.min_scalar_type(int(adjusted.max()))))
 
@@ -90,13 +95,14 @@ def _estimate_discounts(adjusted: NDArray[np.integer]) -> Discounts:
 class KneserNey(NGramModel):
     """A model of one order.
 
-    The highest order discounts counts; lower orders discount the number of different tokens that were seen before an
-    n-gram. Each order has three discounts, for counts of 1, 2, and 3 or more, estimated from counts of counts. The
-    unigram interpolates with the uniform distribution.
+    The highest order discounts counts; lower orders discount the number of different tokens that
+    were seen before an n-gram. Each order has three discounts, for counts of 1, 2, and 3 or more,
+    estimated from counts of counts. The unigram interpolates with the uniform distribution.
 
-    With ``unknown="good_turing"``, the unigram also gives ``<unk>`` the share of the words that train has only once:
-    so many words were new when they appeared (Good 1953). Like all counts of the unigram in a model of a higher order,
-    the share is one of distinct bigrams, because the unigram predicts what follows a context for the first time.
+    With ``unknown="good_turing"``, the unigram also gives ``<unk>`` the share of the words that
+    train has only once: so many words were new when they appeared (Good 1953). Like all counts of
+    the unigram in a model of a higher order, the share is one of distinct bigrams, because the
+    unigram predicts what follows a context for the first time.
     """
 
     smoothing = "kneser-ney"
@@ -111,7 +117,8 @@ class KneserNey(NGramModel):
     ) -> None:
         """Prepare the model from counts of at least its order.
 
-        ``lower`` has the statistics of order 1 to at least ``order - 1``, so that several models share them.
+        ``lower`` has the statistics of order 1 to at least ``order - 1``, so that several models
+        share them.
         """
         self.order = order
         self.counts = counts
@@ -124,14 +131,18 @@ class KneserNey(NGramModel):
 
     @classmethod
     def fit(cls, counts: NgramCounts, val_ids: Ids, params: NgramsParams) -> Fit:  # noqa: ARG003 (discounts need no val)
-        """Give ``<unk>`` the share that Good and Turing estimate, which costs least on texts with new words."""
+        """Give ``<unk>`` the share that Good and Turing estimate, which costs least on texts with
+        new words."""
         return Fit({"unknown": "good_turing"})
 
     @classmethod
     def build(cls, counts: NgramCounts, settings: Mapping[str, Any]) -> Sequence[Self]:
         """Return a model for each order that was counted."""
         lower = [OrderStatistics.of_lower(counts, n) for n in range(1, counts.max_order)]
-        return [cls(counts, order, lower, settings["unknown"]) for order in range(1, counts.max_order + 1)]
+        return [
+            cls(counts, order, lower, settings["unknown"])
+            for order in range(1, counts.max_order + 1)
+        ]
 
     @property
     def settings(self) -> Mapping[str, Any]:
@@ -141,7 +152,11 @@ class KneserNey(NGramModel):
     @property
     def fallback_orders(self) -> list[int]:
         """The orders with the fallback discounts."""
-        return [n for n, found in enumerate(self.statistics, start=1) if found.discounts is FALLBACK_DISCOUNTS]
+        return [
+            n
+            for n, found in enumerate(self.statistics, start=1)
+            if found.discounts is FALLBACK_DISCOUNTS
+        ]
 
     @cached_property
     def unigram(self) -> Probs:
@@ -151,12 +166,16 @@ class KneserNey(NGramModel):
         if self.unknown == "uniform":
             return known
         num_once = int(np.count_nonzero(self.counts.table(1).counts[1:] == 1))
-        share = num_once / max(int(self.statistics[0].totals[0]), num_once + 1)  # below 1 if all tokens occur once
+        share = num_once / max(
+            int(self.statistics[0].totals[0]), num_once + 1
+        )  # below 1 if all tokens occur once
         known *= 1 - share
         known[0] += share
         return known
 
-    def interpolation(self, n: int, rows: Rows | slice, contexts: Rows | slice) -> tuple[Probs, Probs]:
+    def interpolation(
+        self, n: int, rows: Rows | slice, contexts: Rows | slice
+    ) -> tuple[Probs, Probs]:
         """Return the discounted shares, and the weights that the discounts free."""
         statistics = self.statistics[n - 1]
         return statistics.discounted(rows, contexts), statistics.backoffs[contexts]
@@ -174,9 +193,10 @@ class KneserNey(NGramModel):
         return statistics.discounted(rows, prefixes) + backed_off
 
     def backoff_weights(self, n: int, rows: slice) -> Probs:
-        """Return the weights of some n-grams of order n as contexts; those of the highest order have none.
+        """Return the weights of some n-grams of order n as contexts; those of the highest order
+        have none.
 
-        In the backoff form of the model, p of an unseen n-gram is the weight of its context times p of the n-gram
-        without its first token.
+        In the backoff form of the model, p of an unseen n-gram is the weight of its context times p
+        of the n-gram without its first token.
         """
         return self.statistics[n].backoffs[rows] if n < self.order else np.empty(0)

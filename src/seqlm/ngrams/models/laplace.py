@@ -17,16 +17,18 @@ from seqlm.ngrams.settings import NgramsParams
 MAX_TUNING_TOKENS = 250_000
 EPSILON_GRID = [10 ** (sixths / 6) for sixths in range(-18, 31)]
 _BLOCK = 1 << 14
-"""Tokens that are smoothed at once while epsilons are tried, so that they stay in the processor's cache."""
+"""Tokens that are smoothed at once while epsilons are tried, so that they stay in the processor's
+cache."""
 
 
 @dataclass(frozen=True)
 class Laplace(NGramModel):
     """A model of one order.
 
-    ``P(x | c) = (n(c, x) + e_n P_back(x)) / (n(c) + e_n)``, where n(c) is the sum of the counts of the context's
-    continuations. As in the book, P_back is P(x) at every order; the unigram backs off to 1 / m. For a context that was
-    never seen, P is P_back, which is also the limit for epsilon -> 0.
+    ``P(x | c) = (n(c, x) + e_n P_back(x)) / (n(c) + e_n)``, where n(c) is the sum of the counts of
+    the context's continuations. As in the book, P_back is P(x) at every order; the unigram backs
+    off to 1 / m. For a context that was never seen, P is P_back, which is also the limit for
+    epsilon -> 0.
     """
 
     smoothing = "laplace"
@@ -41,7 +43,8 @@ class Laplace(NGramModel):
 
     @classmethod
     def fit(cls, counts: NgramCounts, val_ids: Ids, params: NgramsParams) -> Fit:
-        """Take the epsilons from the settings, or those that are best on val; the table shows all that were tried."""
+        """Take the epsilons from the settings, or those that are best on val; the table shows all
+        that were tried."""
         laplace = params.laplace
         epsilons, curve = tune_epsilons(counts, val_ids, laplace.max_order)
         if not (chosen := laplace.epsilons == "auto"):
@@ -67,7 +70,9 @@ class Laplace(NGramModel):
         shares, weight = self.interpolation(1, slice(None), slice(None))
         return shares + weight * (1 / self.counts.vocab_size)
 
-    def interpolation(self, n: int, rows: Rows | slice, contexts: Rows | slice) -> tuple[Probs, Probs]:
+    def interpolation(
+        self, n: int, rows: Rows | slice, contexts: Rows | slice
+    ) -> tuple[Probs, Probs]:
         """Return n(c, x) / (n(c) + e_n) and e_n / (n(c) + e_n)."""
         table, epsilon = self.counts.table(n), self.epsilons[n - 1]
         seen, sums = table.counts[rows], table.context_totals[contexts] + epsilon
@@ -76,14 +81,20 @@ class Laplace(NGramModel):
         return shares, np.divide(epsilon, sums, out=weights, where=sums > 0)
 
 
-def tune_epsilons(counts: NgramCounts, val_ids: Ids, order: int) -> tuple[tuple[float, ...], list[dict[str, float]]]:
-    """Choose the epsilon of each order on val, or on its first quarter of a million tokens, from the lowest order up.
+def tune_epsilons(
+    counts: NgramCounts, val_ids: Ids, order: int
+) -> tuple[tuple[float, ...], list[dict[str, float]]]:
+    """Choose the epsilon of each order on val, or on its first quarter of a million tokens, from
+    the lowest order up.
 
     Returns the epsilons and the curve: rows with order, epsilon and val_perplexity.
     """
     ids = val_ids[:MAX_TUNING_TOKENS]
     lower = unigram = np.full(max(len(ids) - 1, 0), 1 / counts.vocab_size)
-    positions = [(1, np.zeros(len(lower), np.int64), np.asarray(ids[1:], np.int64)), *counts.lookups(ids, order)]
+    positions = [
+        (1, np.zeros(len(lower), np.int64), np.asarray(ids[1:], np.int64)),
+        *counts.lookups(ids, order),
+    ]
     chosen: tuple[float, ...] = ()
     curve: list[dict[str, float]] = []
     for n, contexts, rows in positions:
@@ -92,17 +103,23 @@ def tune_epsilons(counts: NgramCounts, val_ids: Ids, order: int) -> tuple[tuple[
         totals = np.where(contexts >= 0, table.context_totals[contexts], 0)
         perplexities = _perplexities(seen, totals, lower, unigram)
         tried = zip(EPSILON_GRID, perplexities, strict=True)
-        curve += [{"order": n, "epsilon": epsilon, "val_perplexity": perplexity} for epsilon, perplexity in tried]
+        curve += [
+            {"order": n, "epsilon": epsilon, "val_perplexity": perplexity}
+            for epsilon, perplexity in tried
+        ]
         chosen += (EPSILON_GRID[int(np.argmin(perplexities))],)
         lower = Laplace(counts, n, chosen).probs(ids)
         unigram = lower if n == 1 else unigram
     return chosen, curve
 
 
-def _perplexities(seen: NDArray[Any], totals: NDArray[np.int64], lower: Probs, back: Probs) -> list[float]:
+def _perplexities(
+    seen: NDArray[Any], totals: NDArray[np.int64], lower: Probs, back: Probs
+) -> list[float]:
     """Return the perplexity with each epsilon of the grid.
 
-    ``lower`` has p of all tokens under the order below, which stays for the first ones: their context is too short.
+    ``lower`` has p of all tokens under the order below, which stays for the first ones: their
+    context is too short.
     """
     probs, found = lower.copy(), []
     start = len(probs) - len(seen)

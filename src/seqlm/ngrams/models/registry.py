@@ -1,7 +1,8 @@
 """The list of smoothing methods, and their models on disk.
 
-To add a method, write a subclass of :class:`~seqlm.ngrams.models.base.NGramModel` in a module of its own, and append
-it to the list. If it has settings, they belong in :class:`~seqlm.ngrams.settings.NgramsParams` and ``params.yaml``.
+To add a method, write a subclass of :class:`~seqlm.ngrams.models.base.NGramModel` in a module of
+its own, and append it to the list. If it has settings, they belong in
+:class:`~seqlm.ngrams.settings.NgramsParams` and ``params.yaml``.
 
 On disk the models of a text are its counts as arrays, and ``models.json`` with the settings.
 """
@@ -14,7 +15,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from seqlm.core.errors import ParamsError
-from seqlm.core.files import VocabKey, read_checksummed, read_npy, require_vocab, write_blocks, write_checksummed
+from seqlm.core.files import (
+    VocabKey,
+    read_checksummed,
+    read_npy,
+    require_vocab,
+    write_blocks,
+    write_checksummed,
+)
 from seqlm.ngrams.counts.count_tables import BLOCK_ROWS, Ids, NgramCounts
 from seqlm.ngrams.models.base import Fit, NGramModel, Uniform
 from seqlm.ngrams.models.kneser_ney import KneserNey
@@ -28,7 +36,8 @@ SMOOTHINGS: tuple[type[NGramModel], ...] = (Uniform, Laplace, KneserNey)
 def fit_smoothings(
     counts: NgramCounts, val_ids: Ids, params: NgramsParams, *, has_unknown: bool = True
 ) -> dict[str, Fit]:
-    """Return how each smoothing method is set for a text: the counts come from train, choices from val.
+    """Return how each smoothing method is set for a text: the counts come from train, choices from
+    val.
 
     ``has_unknown``: whether a text may have tokens that the vocabulary lacks.
     """
@@ -36,26 +45,36 @@ def fit_smoothings(
     return fits if has_unknown else fits | {KneserNey.smoothing: Fit({"unknown": "uniform"})}
 
 
-def build_models(counts: NgramCounts, settings: Mapping[str, Mapping[str, Any]]) -> dict[str, NGramModel]:
-    """Return the models of all smoothing methods that have settings, by name; ``settings`` has them by method."""
+def build_models(
+    counts: NgramCounts, settings: Mapping[str, Mapping[str, Any]]
+) -> dict[str, NGramModel]:
+    """Return the models of all smoothing methods that have settings, by name; ``settings`` has them
+    by method."""
     methods = [method for method in SMOOTHINGS if method.smoothing in settings]
-    models = [model for method in methods for model in method.build(counts, settings[method.smoothing])]
+    models = [
+        model for method in methods for model in method.build(counts, settings[method.smoothing])
+    ]
     return {model.name: model for model in models}
 
 
 FORMAT = 8
 
 
-def save_models(folder: Path, counts: NgramCounts, settings: Mapping[str, Mapping[str, Any]], vocab: VocabKey) -> None:
-    """Write what :func:`load_models` needs: ``keys_N.npy`` and ``counts_N.npy`` for each order, and ``models.json``.
+def save_models(
+    folder: Path, counts: NgramCounts, settings: Mapping[str, Mapping[str, Any]], vocab: VocabKey
+) -> None:
+    """Write what :func:`load_models` needs: ``keys_N.npy`` and ``counts_N.npy`` for each order, and
+    ``models.json``.
 
-    ``settings`` has those of each smoothing method by its name. Each array takes the smallest integer type that holds
-    it.
+    ``settings`` has those of each smoothing method by its name. Each array takes the smallest
+    integer type that holds it.
     """
     for order, table in enumerate(counts.tables, start=1):
         for name, array in (("keys", table.keys), ("counts", table.counts)):
             dtype = np.min_scalar_type(array.max(initial=0))
-            blocks = (array[start : start + BLOCK_ROWS] for start in range(0, len(array), BLOCK_ROWS))
+            blocks = (
+                array[start : start + BLOCK_ROWS] for start in range(0, len(array), BLOCK_ROWS)
+            )
             write_blocks(folder / f"{name}_{order}.npy", dtype, len(array), blocks)
     description = {"vocab": list(vocab), "starts": counts.starts, "settings": settings}
     write_checksummed(folder / "models.json", {"format": FORMAT} | description)
@@ -76,12 +95,17 @@ def load_kneser_ney(folder: Path, vocab: VocabKey, order: int | None = None) -> 
     """
     counts, settings = load_counts(folder, vocab)
     if order is not None and order > counts.max_order:
-        raise ParamsError(f"order {order} was not counted: choose at most {counts.max_order}, or set ngrams.max_order")
-    return KneserNey(counts, order or counts.max_order, unknown=settings[KneserNey.smoothing]["unknown"])
+        raise ParamsError(
+            f"order {order} was not counted: choose at most {counts.max_order}, or set ngrams.max_order"
+        )
+    return KneserNey(
+        counts, order or counts.max_order, unknown=settings[KneserNey.smoothing]["unknown"]
+    )
 
 
 def load_counts(folder: Path, vocab: VocabKey) -> tuple[NgramCounts, dict[str, dict[str, Any]]]:
-    """Return the counts, and the settings of each smoothing method. Raises as :func:`load_models` does."""
+    """Return the counts, and the settings of each smoothing method. Raises as :func:`load_models`
+    does."""
     path, advice = folder / "models.json", "count again"
     description = read_checksummed(path, FORMAT, advice)
     require_vocab(path, description["vocab"], vocab, advice)
@@ -89,7 +113,8 @@ def load_counts(folder: Path, vocab: VocabKey) -> tuple[NgramCounts, dict[str, d
     def array(name: str) -> NDArray[np.integer]:
         """Return an array as it is stored, mapped into memory."""
         found = np.asarray(read_npy(folder / name, mmap=True))  # whose elements are read faster
-        # Keys of 64 bits leave the sign free. Without one, arithmetic with other integers would use floats.
+        # Keys of 64 bits leave the sign free. Without one, arithmetic with other integers would use
+        # floats.
         return found.view(np.int64) if found.dtype == np.uint64 else found
 
     orders = range(1, len(description["starts"]) + 1)

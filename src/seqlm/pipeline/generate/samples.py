@@ -1,0 +1,118 @@
+"""Samples of text from every model: the prefixes they continue, and how much of each is copied or
+repeated."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import cache
+
+from seqlm.core.layout import Layout
+from seqlm.models.index import Models
+from seqlm.models.language_model import LanguageModel
+from seqlm.train.settings import run_names
+from seqlm.vocab.corpus import AUTO, load_split, occurs, prompts
+from seqlm.vocab.kinds import Kind
+from seqlm.vocab.vocabulary import Vocab
+
+NUM_AUTO_PREFIXES = 2
+REPEATED_LENGTH = 8
+SEARCHED_TOKENS = 5_000_000
+"""Tokens of train, from its beginning, in which prefixes and copied substrings are looked for."""
+
+
+def chosen_prefixes(setting: Sequence[str] | str, layout: Layout) -> list[str]:
+    """Return the prefixes of the setting that train has; the first two pieces of val for ``auto``,
+    or if it has none.
+
+    Raises DataError if these are needed and val begins with nothing but spaces.
+    """
+    folder, vocab = layout.corpus("char"), Vocab.load(layout.vocab("char"), "char")
+    train = load_split(folder, "train", mmap=True)[:SEARCHED_TOKENS]
+    wanted = [] if setting == AUTO else setting
+    found = [prefix for prefix in wanted if occurs(vocab.encode(vocab.tokenize(prefix)), train)]
+    return found or prompts(vocab, load_split(folder, "val", mmap=True), NUM_AUTO_PREFIXES)
+
+
+@dataclass(frozen=True)
+class Sample:
+    """The text that a model generates after a prefix, and how much of it is copied or repeated."""
+
+    model: str
+    prefix: str
+    temperature: float
+    text: str
+    """The text after the prefix."""
+    copied: int | None = None
+    """Length of the longest substring that also occurs in train; None if it was not measured."""
+    repeated: float | None = None
+    """Share of the substrings of eight characters that occurred earlier in the text."""
+
+
+def models_that_generate(models: Models) -> list[str]:
+    """Return the names of all runs, of each n-gram smoothing's highest order, and of the static
+    mixtures.
+
+    Raises DataError if there is no run.
+    """
+    trained = [entry.info for entry in models.trained()]
+    highest = {
+        (info.token, info.smoothing): info.name
+        for info in trained
+        if info.counts_predicted_token and info.order and info.train_tokens is None
+    }
+    mixtures = [entry.info.name for entry in models.mixtures() if not entry.info.dynamic]
+    return [*run_names(models.layout.configs), *highest.values(), *mixtures]
+
+
+def generate_samples(
+    models: Iterable[LanguageModel],
+    prefixes: Sequence[str],
+    temperatures: Sequence[float],
+    num_preds: int,
+    seed: int,
+) -> Iterator[list[Sample]]:
+    """Yield the samples of each model: every prefix at every temperature."""
+    for model in models:
+        samples = []
+        for temperature in temperatures:
+            texts = model.generate(list(prefixes), num_preds, temperature=temperature, seed=seed)
+            continued = zip(prefixes, texts, strict=True)
+            samples += [Sample(model.name, prefix, temperature, text) for prefix, text in continued]
+        yield samples
+
+
+def measured(samples: Sequence[Sample], models: Models) -> list[Sample]:
+    """Return samples of some models with how much of each is copied from train or repeated."""
+
+    @cache
+    def train_text(kind: Kind) -> str:
+        vocab = Vocab.load(models.layout.vocab(kind), kind)
+        train = load_split(models.layout.corpus(kind), "train", mmap=True)[:SEARCHED_TOKENS]
+        return vocab.join(vocab.decode(train.tolist()))
+
+    return [
+        replace(
+            sample,
+            copied=longest_common_substring(
+                sample.text, train_text(models[sample.model].vocab.kind)
+            ),
+            repeated=repeated_share(sample.text),
+        )
+        for sample in samples
+    ]
+
+
+def longest_common_substring(text: str, source: str) -> int:
+    """Return the length of the longest substring of a text that occurs in the source."""
+    length = 0
+    for start in range(len(text)):
+        while start + length < len(text) and text[start : start + length + 1] in source:
+            length += 1
+    return length
+
+
+def repeated_share(text: str) -> float:
+    """Return the share of the substrings of eight characters that occurred earlier in ``text``."""
+    substrings = [
+        text[start : start + REPEATED_LENGTH] for start in range(len(text) - REPEATED_LENGTH + 1)
+    ]
+    return 1 - len(set(substrings)) / len(substrings) if substrings else 0.0

@@ -1,0 +1,1 @@
+"""The stage `ngrams`: statistics of the whole text."""

@@ -1,0 +1,1 @@
+"""The stage `preprocess`: from a raw corpus to three cleaned splits."""

@@ -1,0 +1,134 @@
+"""From a raw corpus to three cleaned splits, in order."""
+
+import math
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from itertools import accumulate, pairwise
+from pathlib import Path
+
+from seqlm.core.errors import DataError
+from seqlm.core.files import read_errors, write_bytes
+from seqlm.core.memory import require_memory
+from seqlm.core.progress import quantity
+from seqlm.core.text import TextSize
+from seqlm.preprocess.cleaning import Letters, clean, decoding_warnings, read_raw, require_enough
+
+
+def split_text(text: bytes, fractions: Mapping[str, float]) -> dict[str, bytes]:
+    """Split a cleaned text in order into a part for each of the ``fractions``, each ended by a line
+    end.
+
+    The text is cut at the line ends nearest to the fractions of its bytes. If the nearest line end
+    is further away than a tenth of the smallest split, the text is cut at the nearest space
+    instead, which becomes a line end. Raises DataError if a split would be empty.
+    """
+    tolerance = len(text) * min(fractions.values()) / 10
+    goals = [reached * len(text) for reached in accumulate(fractions.values())][:-1]
+    ends = [0, *(_nearest_cut(text, goal, tolerance) for goal in goals), len(text)]
+    if any(end <= start for start, end in pairwise(ends)):
+        raise DataError(
+            "has too few line ends and spaces to be split: break it into lines, such as sentences"
+        )
+    # The last character of a part is a line end, or a space that becomes one, or something else
+    # that one follows.
+    ends_early = [end - 1 if text[end - 1 : end] in (b" ", b"\n") else end for end in ends[1:]]
+    bounds = zip(fractions, ends[:-1], ends_early, strict=True)
+    return {name: text[start:end] + b"\n" for name, start, end in bounds}
+
+
+def _nearest_cut(text: bytes, goal: float, tolerance: float) -> int:
+    """Return the byte after the line end nearest to a byte, or else after the nearest space."""
+
+    def nearest(mark: bytes, reach: int) -> tuple[float, int]:
+        """Return how far from the goal the nearest cut is, and its byte."""
+        begin, pivot, end = int(max(goal - reach, 0)), int(goal), int(goal + reach)
+        found = text.rfind(mark, begin, pivot), text.find(mark, pivot, end)
+        return min(
+            ((abs(place + 1 - goal), place + 1) for place in found if place >= 0),
+            default=(math.inf, 0),
+        )
+
+    distance, cut = nearest(b"\n", math.ceil(tolerance) + 1)
+    return cut if distance <= tolerance else nearest(b" ", len(text))[1]
+
+
+_GUTENBERG = re.compile(rb"\*\*\* ?(?:START|END) OF TH(?:E|IS) PROJECT GUTENBERG EBOOK")
+_SEARCHED = 1 << 20
+"""How many bytes of a text's beginning and of its end are searched for Project Gutenberg's
+markers."""
+
+MIN_CHARACTERS = 500
+"""Characters of the shortest text that is accepted, so that val and test, a tenth each, have some
+words to score."""
+_MAX_FOREIGN_SHARE = 0.1
+"""Of the letters. What is left of a text of another script would be scored as if it were the
+text."""
+_MEMORY_PER_BYTE = 6
+"""Bytes of memory that cleaning takes for each byte of a text."""
+
+
+@dataclass(frozen=True)
+class Preprocessed:
+    """The size of each split of a corpus, and what a user should know about the text."""
+
+    first_lines: list[str]
+    sizes: dict[str, TextSize]
+    letters: Letters
+    warnings: list[str]
+
+
+FIRST_LINES = 11
+"""Lines that are shown: as many as the book shows."""
+_SHOWN = 1 << 14
+"""How far they are read: the text may be one long line."""
+
+
+def clean_and_split(
+    path: Path, name: str, folder: Path, normalise: str, fractions: Mapping[str, float]
+) -> Preprocessed:
+    """Clean the text of a file and write ``NAME.txt`` to ``folder`` for each of the ``fractions``,
+    in order.
+
+    ``name`` is what errors call the file. Raises DataError for text that cannot be decoded, that
+    cleaning drops more than a tenth of, or that is too short, and MachineError for one that is too
+    large for this machine's memory.
+    """
+    with read_errors(path):
+        require_memory(path.stat().st_size * _MEMORY_PER_BYTE, name)
+    raw = read_raw(path, name)
+    letters = Letters.of(raw)
+    warnings = decoding_warnings(letters, normalise)
+    if _GUTENBERG.search(raw[:_SEARCHED]) or _GUTENBERG.search(raw[-_SEARCHED:]):
+        warnings.append(
+            "the text has Project Gutenberg's header or licence, before its line '*** START OF' and after '*** END OF':"
+            " remove them, or models learn from one and are scored on the other"
+        )
+    try:
+        if (
+            normalise == "letters"
+            and letters.foreign_letters > _MAX_FOREIGN_SHARE * letters.letters
+        ):
+            raise DataError(
+                f"{letters.foreign_letters:,} of its {letters.letters:,} letters are not A-Z and would be dropped: "
+                "keep them with -S preprocess.normalise=none"
+            )
+        text = clean(raw, normalise) + b"\n"
+        del raw
+        require_enough(TextSize.of(text), normalise, MIN_CHARACTERS)
+        parts = split_text(text, fractions)
+        sizes = {split: TextSize.of(part) for split, part in parts.items()}
+        for split, size in sizes.items():
+            if size.words < 2:
+                has = quantity(size.words, "word")
+                raise DataError(
+                    f"the {split} split has {has}, and needs two: change preprocess.split"
+                )
+    except DataError as error:
+        raise DataError(f"{name}: {error}") from error
+    for split, part in parts.items():
+        write_bytes(folder / f"{split}.txt", part)
+    first_lines = (
+        next(iter(parts.values()))[:_SHOWN].decode(errors="ignore").split("\n")[:FIRST_LINES]
+    )
+    return Preprocessed(first_lines, sizes, letters, warnings)

@@ -1,0 +1,158 @@
+"""Figures of lines, drawn from a description: which columns, which scales, which labels.
+
+``plots:`` in ``dvc.yaml`` has the descriptions of the figures that DVC draws too.
+"""
+
+import math
+import re
+import textwrap
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import cycle
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from ruamel.yaml import YAML
+
+from seqlm.pipeline.report.figures.style import GREY, INK, MAGENTA, SERIES, LineStyle, new_figure
+
+_MAX_POINTS = 200
+"""Of a line: more are not seen, and make the file large."""
+_MAX_MARKS = 12
+"""Points of a line that are marked, if it has no more."""
+_TITLE_LENGTH = 56
+"""Characters in a line of titles of panels."""
+_COLUMN_LINES = ("-", "--", ":")
+
+Styles = Mapping[Any, LineStyle]
+"""Value of the column that groups a table -> how its line is drawn."""
+
+
+@dataclass(frozen=True)
+class Plot:
+    """What a figure shows of a table; ``template`` names the scales: lines, logx, logy or
+    loglog."""
+
+    x: str
+    y: Sequence[str]
+    x_label: str
+    y_label: str
+    template: str = "lines"
+
+
+def read_plots(path: Path) -> dict[str, Plot]:
+    """Return the plots of a ``dvc.yaml`` by the file that they draw or, if they are no stage's, by
+    their title."""
+    pipeline = YAML(typ="safe", pure=True).load(path)
+    entries = [(entry, [""]) for entry in pipeline["plots"]]
+    for stage in pipeline["stages"].values():
+        items = list(stage.get("foreach", [""]))
+        entries += [(entry, items) for entry in stage.get("do", stage).get("plots", [])]
+    found: dict[str, Plot] = {}
+    for entry, items in entries:
+        for name, described in entry.items():
+            if "x" in described:
+                labels = (described[key] for key in ("x_label", "y_label", "template"))
+                plot = Plot(described["x"], _columns(described["y"]), *labels)
+                found |= {name.replace("${item}", item): plot for item in items}
+    return found
+
+
+def _columns(y: str | list[str] | dict[str, Any]) -> list[str]:
+    if isinstance(y, dict):
+        return [column for of_file in y.values() for column in _columns(of_file)]
+    return [y] if isinstance(y, str) else y
+
+
+def draw(
+    table: pd.DataFrame, plot: Plot, by: str = "", *, styles: Styles | None = None, panels: str = "", columns: int = 1,
+    reference: str = "",
+) -> Figure:  # fmt: skip
+    """Draw lines, one for each value of the column ``by``; several columns of y have different
+    dashes.
+
+    Each value of the column ``panels`` has a panel of its own, in this many ``columns``, and a
+    legend is put over all. The column ``reference`` is drawn as a thin grey line. Where several
+    rows have the same x, they are marks, and the line shows their means. What has no place on the
+    scales is left out.
+    """
+    values = list(table[panels].unique()) if panels else [""]
+    groups = list(table[by].unique()) if by else [""]
+    styles = styles or {
+        group: replace(style, name=str(group))
+        for group, style in zip(groups, cycle(SERIES), strict=False)
+    }
+    height = 0.5 + (2.5 if len(values) == 1 else 1.9) * math.ceil(len(values) / columns)
+    with new_figure(len(values), height=height, legend=2, columns=columns) as (figure, _):
+        for axes, value in zip(figure.axes, values, strict=False):
+            shown = table[table[panels] == value] if panels else table
+            axes.set(
+                **{
+                    f"{axis}scale": "log"
+                    for axis in "xy"
+                    if plot.template in ("loglog", f"log{axis}")
+                }
+            )
+            if panels:
+                title = styles[value].name if value in styles else str(value)
+                axes.set_title(textwrap.fill(title, _TITLE_LENGTH // columns))
+            if reference:
+                _draw_line(
+                    axes,
+                    shown,
+                    plot.x,
+                    reference,
+                    {"color": GREY, "linewidth": 0.8, "label": reference},
+                )
+            for group in groups:
+                style = styles.get(group if by else value, LineStyle(MAGENTA if reference else INK))
+                _draw_group(
+                    axes,
+                    shown[shown[by] == group] if by else shown,
+                    plot,
+                    style,
+                    style.name if by else "",
+                )
+        for column, line in zip(plot.y if len(plot.y) > 1 else [], _COLUMN_LINES, strict=False):
+            figure.axes[0].plot([], [], line, color=INK, label=re.sub("_perplexity$", "", column))
+        for axes in figure.axes[len(values) :]:
+            axes.remove()
+        for axes in figure.axes[-columns:]:  # the lowest of each column
+            axes.set_xlabel(plot.x_label)
+            axes.tick_params(labelbottom=True)
+        figure.supylabel(plot.y_label, fontsize=10)
+    return figure
+
+
+def _draw_group(axes: Axes, rows: pd.DataFrame, plot: Plot, style: LineStyle, name: str) -> None:
+    for column, line in zip(plot.y, _COLUMN_LINES, strict=False):
+        look = {"color": style.color, "linestyle": line if len(plot.y) > 1 else style.linestyle}
+        known = rows.dropna(subset=[column])
+        means = known.groupby(plot.x, as_index=False)[column].mean()
+        if len(means) < len(known):
+            axes.plot(known[plot.x], known[column], style.marker, color=style.color)
+        elif len(means) <= _MAX_MARKS:
+            look["marker"] = style.marker
+        _draw_line(
+            axes, means, plot.x, column, look | {"label": name if column == plot.y[0] else ""}
+        )
+
+
+def _draw_line(axes: Axes, rows: pd.DataFrame, x: str, y: str, look: Mapping[str, Any]) -> None:
+    """Draw a line through at most about 200 points, spaced evenly on its scale, the first and last
+    among them."""
+    rows = rows.dropna(subset=[y])
+    for axis, column in (("x", x), ("y", y)):
+        if getattr(axes, f"get_{axis}scale")() == "log":
+            rows = rows[rows[column] > 0]
+    if axes.get_xscale() == "log":
+        places = {
+            round(len(rows) ** (index / (_MAX_POINTS - 1))) - 1 for index in range(_MAX_POINTS)
+        }
+    else:
+        places = set(range(0, len(rows), -(-len(rows) // (2 * _MAX_POINTS)) or 1))
+    rows = rows.iloc[sorted(places)] if len(rows) else rows
+    axes.plot(rows[x], rows[y], **look)

@@ -1,0 +1,160 @@
+"""The surprisals of every model on every split, the figures that sum them up, and their files."""
+
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from seqlm.core.errors import DataError
+from seqlm.core.files import read_npy, remove_others, write_npy
+from seqlm.core.metrics import Nll, perplexity
+from seqlm.core.progress import Log, clocked
+from seqlm.models.info import ModelInfo, read_description, write_description
+from seqlm.models.language_model import LanguageModel
+from seqlm.models.scored_text import Ids, Stream, bits_or_infinity, measure
+from seqlm.pipeline.score.heldout import Heldout
+from seqlm.vocab.corpus import SPLITS
+
+_DESCRIPTION = "score.json"
+HELD_OUT = ("val", "test")
+TRAIN_SUBSET = "train_subset"
+"""In the metrics: the part of train that the model was trained on, if that is not all of it."""
+NUM_POSITIONS = 128
+"""Positions after the beginning of a text for which a model's perplexity is reported."""
+MAX_WINDOWS = 512
+"""Windows of the text over which it is measured."""
+
+
+@dataclass(frozen=True)
+class Scores:
+    """A model's surprisals on some splits in nats, one for each scored token, and the figures that
+    sum them up."""
+
+    info: ModelInfo
+    nll: Mapping[str, Nll]
+    """Split -> surprisals, without the cost of spelling unknown tokens."""
+    metrics: Mapping[str, dict[str, Any]]
+    """Split, or :data:`TRAIN_SUBSET` -> what :func:`~seqlm.models.scored_text.measure` returns."""
+    metadata: Mapping[str, Any] = field(default_factory=dict)
+    """What else is known: settings that were chosen on val, and how perplexity depends on
+    context."""
+
+    @property
+    def name(self) -> str:
+        """The model's name."""
+        return self.info.name
+
+
+def make_scores(
+    info: ModelInfo,
+    nll: Mapping[str, Nll],
+    texts: Mapping[str, Stream],
+    metadata: Mapping[str, Any] | None = None,
+) -> Scores:
+    """Return surprisals with the figures that sum them up; ``texts`` are the scored texts of the
+    splits."""
+    return Scores(
+        info,
+        nll,
+        {split: measure(values, texts[split]) for split, values in nll.items()},
+        metadata or {},
+    )
+
+
+def val_bits(scores: Scores) -> float:
+    """Return bits per character on val, infinity if the model gives a token no probability."""
+    return bits_or_infinity(scores.metrics["val"])
+
+
+def score_model(model: LanguageModel, heldout: Heldout) -> Scores:
+    """Return the scores of a model on all splits, or on val and test only if it keeps learning.
+
+    Static models over characters also show how perplexity depends on context, unless they read
+    words as characters, which takes long.
+    """
+    streams, info, seen, metadata = heldout.streams, model.info, dict[str, Any](), dict[str, Any]()
+    nll = {
+        split: streams[split].nll(model.token_nll)
+        for split in (HELD_OUT if info.dynamic else SPLITS)
+    }
+    if info.train_tokens is not None:
+        part = heldout.beginning("train", info.train_tokens)
+        seen = {TRAIN_SUBSET: measure(part.nll(model.token_nll), part)}
+    if (
+        model.vocab.token_kind.is_character
+        and info.counted_token in (None, info.token)
+        and not info.dynamic
+    ):
+        metadata = {"positions": perplexity_by_position(model, streams["test"].ids)}
+    return Scores(
+        info, nll, seen | {split: measure(nll[split], streams[split]) for split in nll}, metadata
+    )
+
+
+def perplexity_by_position(model: LanguageModel, ids: Ids) -> list[float | None]:
+    """Return perplexity by the number of tokens of context, from one token on; None if it is
+    infinite.
+
+    Evenly spaced windows of the text are each read as a text of their own.
+    """
+    length = min(NUM_POSITIONS + 1, len(ids))
+    starts = np.unique(np.linspace(0, len(ids) - length, MAX_WINDOWS).astype(np.int64))
+    windows = np.asarray(ids)[starts[:, None] + np.arange(length)].astype(np.int64)
+    values = [
+        perplexity(float(total), len(starts))
+        for total in np.stack(model.texts_nll(list(windows))).sum(0)
+    ]
+    return [value if math.isfinite(value) else None for value in values]
+
+
+def shown_bits(metrics: Mapping[str, Any]) -> str:
+    """Return bits per character for a terminal."""
+    return f"{bits_or_infinity(metrics):.3f} bits per character"
+
+
+def save_all(folder: Path, scores: Iterable[Scores], log: Log) -> None:
+    """Write the scores of each model to a subfolder with its name; remove everything else in the
+    folder.
+
+    The scores of a model are one array for each split, and ``score.json``. The bits on val are
+    logged.
+    """
+    names = []
+    folder.mkdir(parents=True, exist_ok=True)
+    for each, seconds in clocked(scores):
+        save_scores(folder / each.name, each)
+        names.append(each.name)
+        log(f"{each.name}: {shown_bits(each.metrics['val'])} on val, {seconds:.1f} s")
+    remove_others(names, folder)
+
+
+def save_scores(folder: Path, scores: Scores) -> None:
+    """Write what :func:`load_scores` reads."""
+    for split, nll in scores.nll.items():
+        write_npy(folder / f"{split}.npy", nll)
+    write_description(
+        folder / _DESCRIPTION, scores.info, {"metrics": scores.metrics, **scores.metadata}
+    )
+
+
+def load_all(folder: Path) -> list[Scores]:
+    """Return the scores in the subfolders of a folder, by name. Raises DataError if there is no
+    such folder."""
+    if not folder.is_dir():
+        raise DataError(f"{folder}: no such folder: run the stage that writes it")
+    return [load_scores(path) for path in sorted(folder.iterdir()) if path.is_dir()]
+
+
+def load_scores(folder: Path) -> Scores:
+    """Return the scores of a model; its surprisals stay in their files until they are needed."""
+    info, metadata = read_description(folder / _DESCRIPTION)
+    metrics = metadata.pop("metrics")
+    nll = {
+        split: np.asarray(read_npy(folder / f"{split}.npy", mmap=True))
+        for split in SPLITS
+        if split in metrics
+    }
+    return Scores(info, nll, metrics, metadata)

@@ -1,0 +1,1 @@
+"""The stage `vocab`: its settings, and what it warns of."""

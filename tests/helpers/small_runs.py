@@ -1,0 +1,84 @@
+"""Runs small enough for a test to train, and a folder that holds one."""
+
+import shutil
+import tempfile
+from collections.abc import Mapping
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from default_params import PARAMS_FILE
+from seqlm.core.layout import Layout
+from seqlm.core.settings import read_params
+from seqlm.networks.building import build_network, save_network
+from seqlm.ngrams.counts.count_tables import NgramCounts
+from seqlm.ngrams.counts.counting import count_ngrams
+from seqlm.ngrams.models.laplace import Laplace
+from seqlm.ngrams.models.registry import SMOOTHINGS, build_models, save_models
+from seqlm.ngrams.settings import NgramsParams
+from seqlm.pipeline.configure.settings import resolve_runs
+from seqlm.train.settings import RunConfig, write_config
+from seqlm.vocab.corpus import load_split
+from seqlm.vocab.kinds import KINDS
+from seqlm.vocab.vocabulary import Vocab
+from subwords import build, write_splits
+
+SMALL = {
+    "token": "char", "num_hiddens": 8, "num_epochs": 4, "batch_size": 4, "num_steps": 5, "max_tokens": None,
+    "eval_every": 1,
+}  # fmt: skip
+PARAMS = read_params(PARAMS_FILE)
+LINES = "the sea came in\nand the sea went out\n"
+
+
+def config(run: str = "x", seed: int = 0, **changes: Any) -> RunConfig:
+    values = PARAMS | {"seed": seed, "runs": {run: SMALL | changes}}
+    return resolve_runs(values, source="params.yaml")[run]
+
+
+def ngram_settings(counts: NgramCounts, *epsilons: float) -> dict[str, Mapping[str, Any]]:
+    """Return the settings of all smoothing methods, with these epsilons for Laplace."""
+    params, val = NgramsParams.model_validate(PARAMS["ngrams"]), np.zeros(2, np.int64)
+    found = {method.smoothing: method.fit(counts, val, params).settings for method in SMOOTHINGS if method != Laplace}
+    return found | {"laplace": {"epsilons": list(epsilons), "chosen_on_val": True}}
+
+
+def ngram_models(kind: str = "", max_order: int = 3) -> list[str]:
+    """Return the names of the models of all smoothing methods with orders up to the highest."""
+    counts = count_ngrams(np.zeros(max_order, np.int64), 2, max_order)
+    names = build_models(counts, ngram_settings(counts, *[1.0] * max_order))
+    return [f"{kind}-{name}" if kind else name for name in names]
+
+
+def write_models(folder: Path, text: str = LINES * 20) -> Layout:
+    """Fill a folder with an untrained run ``small`` and n-gram models up to order 3 of all kinds."""
+    shutil.copytree(_models(text).name, folder, dirs_exist_ok=True)
+    return Layout(folder)
+
+
+@cache
+def _models(text: str) -> tempfile.TemporaryDirectory[str]:
+    """Return the folder that is copied: making it takes far longer."""
+    folder = tempfile.TemporaryDirectory()
+    layout = Layout(Path(folder.name))
+    # Splits that disagree, so that a test fails if one is taken for another.
+    lines = text.splitlines(keepends=True)
+    part = "".join(lines[len(lines) // 4 :])
+    texts = write_splits(layout.splits, text, text + part, part)
+    for kind in reversed(KINDS):  # the run is one over characters
+        vocab = build(texts, layout.corpus(kind), kind, " ")
+        counts = count_ngrams(load_split(layout.corpus(kind), "train"), len(vocab), 3)
+        save_models(layout.ngrams(kind), counts, ngram_settings(counts, 1.0, 1.0, 1.0), vocab.key)
+    write_run(layout, "small")
+    return folder
+
+
+def write_run(layout: Layout, run: str, **changes: Any) -> None:
+    """Write the settings and the weights of an untrained run."""
+    settings = config(run, **changes)
+    write_config(layout.config(run), settings)
+    vocab = Vocab.load(layout.vocab(settings.token))
+    network = build_network(settings, len(vocab), settings.seed)
+    save_network(layout.run(run), run, settings, vocab.key, network.weight_copies())

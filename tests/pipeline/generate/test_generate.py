@@ -1,0 +1,85 @@
+"""Texts that models generate, what is measured of them, and the prefixes that they continue."""
+
+import json
+import re
+import shutil
+from pathlib import Path
+
+import pytest
+
+from seqlm.core.errors import ParamsError
+from seqlm.core.layout import Layout
+from seqlm.core.settings import check
+from seqlm.models.index import Models
+from seqlm.pipeline.generate.samples import chosen_prefixes, generate_samples, longest_common_substring, repeated_share
+from seqlm.pipeline.generate.settings import GenerateParams
+from seqlm.vocab.kinds import KINDS
+from small_runs import ngram_models, write_models
+from small_training import prepare_stage
+from stages_by_hand import RunStage, refused, succeeded
+
+
+@pytest.fixture
+def layout(tmp_path: Path) -> Layout:
+    return write_models(tmp_path)
+
+
+def test_repeats_and_copies_are_measured() -> None:
+    # 16 characters have 9 substrings of eight; the last one repeats the first.
+    assert repeated_share("abcdefghabcdefgh") == pytest.approx(1 / 9)
+    assert repeated_share("short") == 0
+    # "the sea", nothing, nothing, " sea", " sea"
+    for text, length in {"the sea xyz": 7, "qqq": 0, "": 0, "a seat": 4, "漢字 at sea": 4}.items():
+        assert longest_common_substring(text, "near the sea") == length
+
+
+def test_the_stage_writes_samples_of_each_model_and_logs_them(layout: Layout, run_stage: RunStage) -> None:
+    lines = succeeded(run_stage("generate")).splitlines()
+    # The run, and for each kind of token the highest order of each smoothing method.
+    models = ["small", *(name for kind in KINDS for name in ngram_models(kind) if name.endswith("-3"))]
+    assert [line.partition(":")[0] for line in lines] == models
+    assert all(re.fullmatch(r"[a-z0-9-]+: 6 samples, \d+\.\d s", line) for line in lines)
+    stored = json.loads(layout.reports("generate", "samples.json").read_text())
+    assert list(dict.fromkeys(sample["model"] for sample in stored)) == models
+
+
+def test_another_seed_draws_another_text(layout: Layout) -> None:
+    models = [Models(layout, num_threads=1)["small"]]
+    first, again, other = (next(generate_samples(models, ["the sea"], [1.0], 20, seed)) for seed in (1, 1, 2))
+    assert first == again != other
+
+
+def test_by_hand_texts_are_printed_and_nothing_is_written(layout: Layout, run_stage: RunStage) -> None:
+    result = run_stage("generate", "--model", "small", "--temperature", "0", "--prefix", "the sea")
+    assert result.stdout.startswith("small, temperature 0: the sea")
+    assert result.stdout.count("\n") == 1
+    assert not layout.reports("generate").exists()
+    result = run_stage("generate", "--model", "nope", "--prefix", "the sea")
+    refused(result, 2, "error: there is no model 'nope': choose from small, char-uniform, ")
+    assert result.stdout == ""
+
+
+def test_a_model_needs_no_files_of_other_models(layout: Layout, run_stage: RunStage) -> None:
+    for kind in ("word", "subword"):
+        shutil.rmtree(layout.corpus(kind))
+        shutil.rmtree(layout.ngrams(kind))
+    for model in ("small", "char-kneser-ney-3"):
+        result = run_stage("generate", "--model", model, "--prefix", "the sea")
+        assert (result.returncode, result.stderr) == (0, "")
+    result = run_stage("generate", "--model", "word-kneser-ney-3", "--prefix", "the sea")
+    refused(result, 2, "there is no model 'word-kneser-ney-3': choose from small, char-uniform")
+
+
+def test_prefixes_are_those_of_the_settings_or_the_beginning_of_val(tmp_path: Path) -> None:
+    layout = prepare_stage(tmp_path, "the sea came in and the sea went out again\n")
+    # "the sea came in and " has twenty characters: the piece ends before its last space.
+    assert chosen_prefixes("auto", layout) == ["the sea came in and", "the sea went out"]
+    assert chosen_prefixes(["sea", "a"], layout) == ["sea", "a"]
+    # What train never has is not continued.
+    assert chosen_prefixes(["time traveller", "the sea went"], layout) == ["the sea went"]
+    assert chosen_prefixes(["time traveller", "xyz"], layout) == chosen_prefixes("auto", layout)
+    others = {"temperatures": [0.0], "num_preds": 1}
+    assert check({"prefixes": "auto", **others}, "generate", GenerateParams, source="x").prefixes == "auto"
+    for wrong in ("none_such", [], [""], None, 3):
+        with pytest.raises(ParamsError, match=r"generate\.prefixes"):
+            check({"prefixes": wrong, **others}, "generate", GenerateParams, source="x")

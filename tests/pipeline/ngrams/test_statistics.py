@@ -1,0 +1,102 @@
+"""Statistics of the whole text from its encoded splits; Zipf's and Heaps' laws on data whose exponents are known."""
+
+import tempfile
+from collections import Counter
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import reference
+from seqlm.core.errors import ParamsError
+from seqlm.pipeline.ngrams import statistics
+from seqlm.pipeline.ngrams.statistics import CorpusStream, describe, fit_zipf, join_splits, vocabulary_growth
+from seqlm.vocab.corpus import build_corpus, load_corpus
+from seqlm.vocab.kinds import Kind
+from subwords import write_splits
+
+words = st.sampled_from(["a", "b", "<unk>", "the", "sea", "é", "漢字", "<pad>"])
+lines = st.lists(words, max_size=4).map(" ".join)
+contents = st.lists(
+    st.lists(lines, max_size=5).map(lambda found: "".join(line + "\n" for line in found)), min_size=3, max_size=3
+)
+
+
+def whole_text(folder: Path, texts: list[str], kind: Kind, separator: str = "", min_freq: int = 0) -> CorpusStream:
+    build_corpus(write_splits(folder, *texts), folder / "corpus", kind, separator, min_freq)
+    return join_splits(load_corpus(folder / "corpus"), None, folder)
+
+
+@given(
+    contents,
+    st.sampled_from(["char", "word"]),
+    st.sampled_from(["", " ", "\n"]),
+    st.integers(0, 4),
+    st.sampled_from([1, 3, 1 << 20]),
+)
+def test_the_whole_is_what_plain_python_reads(
+    texts: list[str], kind: Kind, separator: str, min_freq: int, block: int
+) -> None:
+    texts = ["the sea\n" + texts[0], *texts[1:]]
+    tokens, ids = reference.whole_text(texts, kind, separator)
+    with tempfile.TemporaryDirectory() as name, pytest.MonkeyPatch.context() as patch:
+        patch.setattr(statistics, "_BLOCK", block)
+        try:
+            found = whole_text(Path(name), texts, kind, separator, min_freq)
+        except ParamsError:
+            return  # a min_freq that leaves nothing
+        tables = describe(found, 5)
+    assert (tables["summary"]["tokens"], tables["summary"]["vocabulary_size"]) == (len(ids), len(tokens))
+    assert tables["head"]["tokens"] == tokens[:10]
+    assert (tables["head"]["first_ids"] or []) == ids[:64].tolist()
+    growth, frequencies = pd.DataFrame(tables["growth"]), pd.DataFrame(tables["frequencies"])
+    assert growth["distinct"].tolist() == [len(set(ids[:length].tolist())) for length in growth["tokens"]]
+    joiner = "" if kind == "char" else " "
+    for n in range(1, min(3, len(ids)) + 1):
+        ngrams = Counter(tuple(ids[start : start + n].tolist()) for start in range(len(ids) - n + 1))
+        expected = [(joiner.join(tokens[index] for index in ngram), count) for ngram, count in ngrams.most_common(5)]
+        of_order = frequencies[frequencies["n"] == n]
+        assert list(zip(of_order["ngram"], of_order["count"], strict=True)) == expected
+        assert tables["summary"]["distinct"][str(n)] == len(ngrams)
+
+
+@pytest.mark.parametrize("alpha", [0.7, 1.0, 1.4])
+def test_both_fits_find_the_exponent_of_exact_counts(alpha: float) -> None:
+    counts = np.round(1e7 * np.arange(1, 1001) ** -alpha).astype(np.int64)
+    fit = fit_zipf(counts, 1)
+    assert fit["alpha_least_squares"] == pytest.approx(alpha, abs=1e-3)
+    assert fit["alpha_likelihood"] == pytest.approx(alpha, abs=1e-3)
+    assert fit["alpha_low"] < fit["alpha_likelihood"] < fit["alpha_high"]
+
+
+def test_the_interval_covers_the_truth_as_often_as_it_says() -> None:
+    probs = np.arange(1, 201) ** -1.0
+    probs /= probs.sum()
+    rng, covered = np.random.default_rng(0), 0
+    for _ in range(200):
+        # Ranks are known here, so sorting does not bend the curve.
+        fit = fit_zipf(np.maximum(rng.multinomial(20_000, probs), 1), 1)
+        covered += fit["alpha_low"] <= 1.0 <= fit["alpha_high"]
+    # 190 of 200 on average, with a standard deviation of 3.
+    assert 178 <= covered <= 199
+
+
+def test_only_frequent_ngrams_are_fitted_and_equal_counts_have_an_exponent_of_exactly_0() -> None:
+    fit = fit_zipf(np.array([8, 4, 2, 1, 1]), 2)
+    assert (fit["max_rank"], fit["share_once"]) == (3, 2 / 5)
+    fit = fit_zipf(np.full(7, 3))
+    # ln 3 = 1.0986
+    assert fit["alpha_least_squares"] == 0
+    assert fit["intercept"] == pytest.approx(1.0986, abs=1e-4)
+    assert fit["alpha_likelihood"] == pytest.approx(0, abs=1e-9)
+
+
+def test_the_exponent_of_growth_ignores_the_first_points() -> None:
+    # "a a b ..." and "a b b ..." have different numbers of distinct tokens after two tokens, and nowhere else.
+    rest = np.arange(3, 1000, 7)
+    first, second = (vocabulary_growth(np.array([0, place, *rest]), 1000) for place in (1, 2))
+    assert (first[1] != second[1]).nonzero()[0].tolist() == [1]
+    assert first[2] == second[2]

@@ -1,0 +1,203 @@
+"""Decoding, cleaning and splitting: examples, and any text as plain Python treats it; the stage, by hand."""
+
+import json
+import math
+import re
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+import reference
+from seqlm.core.errors import DataError
+from seqlm.core.files import write_json
+from seqlm.core.layout import Layout
+from seqlm.core.text import TextSize
+from seqlm.pipeline.preprocess.splitting import split_text
+from seqlm.preprocess import cleaning
+from seqlm.preprocess.cleaning import Letters, clean_text, read_raw
+from smoke import change_params
+from stages_by_hand import Finished, RunStage, refused, succeeded
+
+# Letters, spaces, all that ends lines or looks as if it did, characters of two, three and four bytes; marks and parts
+# of Korean syllables, which compose with the character before them.
+TRICKY = "aBz \t\n\r\x0b\x85\xa0é\u0301\u0323\u1100\u1161\u11a8\uac00ж漢字\u3000\u2028\ufeff\ufffd😀-0"
+texts = st.text(alphabet=TRICKY, max_size=80) | st.text(max_size=80)
+broken = st.lists(
+    texts.map(str.encode)
+    | st.binary(max_size=6)
+    | st.sampled_from([b"\xff", b"\xe2\x82", b"\xf0\x9f", b"\xed\xa0\x80"])
+).map(b"".join)
+FRACTIONS = {"train": 0.8, "val": 0.1, "test": 0.1}
+
+
+def cleaned(content: bytes, normalise: str) -> tuple[str, Letters]:
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, "file")
+        path.write_bytes(content)
+        raw = read_raw(path, "mine.txt")
+    return clean_text(raw.decode(), normalise), Letters.of(raw)
+
+
+@given(broken | texts.map(str.encode), st.sampled_from(["letters", "none"]), st.booleans())
+@example("\ufeffab\r".encode(), "letters", True)
+@example(b"\xef\xbb\xbfab\r\n\r\ncd\r\n", "none", True)
+@example(b"a \r\n b\r\r\nc", "letters", True)
+@example(b"x\x00\xff", "none", True)
+@example(b"\xef\xbb\xbfab\xe2\x82", "letters", True)
+@example("ab жé 12 ß".encode(), "letters", False)
+def test_bytes_are_cleaned_as_in_plain_python(content: bytes, normalise: str, by_line: bool) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        if by_line:
+            patch.setattr(cleaning, "_BLOCKS", re.compile(rb"(?s).[^\n]*\n?"))
+        try:
+            expected, letters, foreign = reference.clean(content, normalise)
+        except DataError as error:
+            with pytest.raises(DataError, match=f"(?:{error})(?!\\d)"):
+                cleaned(content, normalise)
+            return
+        assert cleaned(content, normalise) == (expected.removesuffix("\n"), Letters(letters, foreign))
+
+
+def test_cleaning_by_hand() -> None:
+    content = b"  The Time Machine, by H. G. Wells [1898]\n\n -2- \nthree"
+    assert cleaned(content, "letters")[0] == "the time machine by h g wells\n\n\nthree"
+    assert cleaned("ab жé 12 ß".encode(), "letters")[1] == Letters(letters=5, foreign_letters=3)
+    # 'é' has two bytes, so the broken byte is the sixth, at offset 5.
+    with pytest.raises(DataError, match="line 1: not UTF-8 at byte 5"):
+        cleaned("abcé".encode() + b"\xffdef", "letters")
+    with pytest.raises(DataError, match="line 4: not UTF-8 at byte 9"):
+        cleaned(b"a\nb\r\nc\rde\xff", "letters")
+
+
+@given(texts)
+def test_a_text_is_counted_as_in_plain_python(text: str) -> None:
+    text += "\n"
+    assert TextSize.of(text.encode()) == TextSize(*reference.count(text))
+
+
+lines = st.lists(st.sampled_from(["", "a", "bc d", "漢字 é", "efg hij klm", "no\u3000space", " "]), max_size=40)
+fractions = st.sampled_from(
+    [FRACTIONS, {"train": 0.34, "val": 0.33, "test": 0.33}, {"train": 0.05, "val": 0.05, "test": 0.9}]
+)
+
+
+@given(lines.map("\n".join).filter(len) | lines.map(" ".join).filter(len), fractions)
+def test_a_split_keeps_the_text_and_cuts_at_the_nearest_line_ends(text: str, shares: dict[str, float]) -> None:
+    data = text.encode()
+    try:
+        parts = [part.decode() for part in split_text(data, shares).values()]
+    except DataError:
+        return
+    # A space where the text is cut, or at its end, becomes a line end.
+    whole = text if text.endswith((" ", "\n")) else f"{text}\n"
+    assert "".join(parts).replace("\n", " ") == whole.replace("\n", " ")
+    assert all(part.endswith("\n") for part in parts)
+    cut, goal, tolerance = 0, 0.0, len(data) * min(shares.values()) / 10
+    for part, share in list(zip(parts, shares.values(), strict=True))[:-1]:
+        cut, goal = cut + len(part.encode()), goal + share * len(data)
+        distances = {mark: [abs(each.end() - goal) for each in re.finditer(mark, data)] for mark in (b"\n", b" ")}
+        mark = b"\n" if min(distances[b"\n"], default=math.inf) <= tolerance else b" "
+        assert abs(cut - goal) == pytest.approx(min(distances[mark]))
+
+
+def test_a_split_by_hand() -> None:
+    # The cuts at 0.8 and 0.9 of 400 bytes fall on the ends of lines 80 and 90.
+    assert [len(part) for part in split_text(b"abc\n" * 100, FRACTIONS).values()] == [320, 40, 40]
+    # The spaces at 79 and 89 of 100 bytes become line ends.
+    parts = split_text(b" ".join([b"abcd"] * 20) + b"\n", FRACTIONS)
+    assert [part.count(b"\n") for part in parts.values()] == [1, 1, 1]
+    assert parts["val"] == b"abcd abcd\n"
+    with pytest.raises(DataError, match="too few line ends and spaces"):
+        split_text(b"a" * 1000, FRACTIONS)
+
+
+TEXT = "The tide went out.\n\nIt came back, slowly.\n" * 40
+PROSE = "The tide went out, slowly; and when it came back nobody was there to see it.\n"
+START, END = (f"*** {which} OF THE PROJECT GUTENBERG EBOOK TIDES ***\n" for which in ("START", "END"))
+SUMMARY = "reports/preprocess/summary.json"
+
+
+class Preprocess:
+    """The preprocess stage by hand, in a folder of its own."""
+
+    def __init__(self, run_stage: RunStage, folder: Path) -> None:
+        self.run_stage, self.folder = run_stage, folder
+
+    def __call__(self, content: str | bytes, **settings: Any) -> Finished:
+        """Run on a corpus that the download stage would write under the name of the user's own file."""
+        layout = Layout(self.folder)
+        layout.raw_text.parent.mkdir(exist_ok=True)
+        layout.raw_text.write_bytes(content.encode() if isinstance(content, str) else content)
+        write_json(layout.corpus_record, {"name": "diary.txt", "file": "diary.txt"})
+        change_params(layout.params, {f"preprocess.{name}": value for name, value in settings.items()})
+        return self.run_stage("preprocess")
+
+    def summary(self) -> Any:
+        return json.loads((self.folder / SUMMARY).read_text())
+
+
+@pytest.fixture
+def preprocess(run_stage: RunStage, tmp_path: Path) -> Preprocess:
+    return Preprocess(run_stage, tmp_path)
+
+
+def total(summary: Any, what: str) -> int:
+    return sum(summary[split][what] for split in ("train", "val", "test"))
+
+
+def test_three_splits_and_a_table_of_their_sizes(preprocess: Preprocess, tmp_path: Path) -> None:
+    succeeded(preprocess(TEXT))
+    summary = preprocess.summary()
+    # 40 times "the tide went out" (17 characters), "" and "it came back slowly" (19): 3 lines, 8 words.
+    assert [total(summary, what) for what in ("characters", "words", "lines")] == [40 * 36, 40 * 8, 40 * 3]
+    assert summary["train"]["characters"] / (40 * 36) == pytest.approx(0.8, abs=0.02)
+    assert (tmp_path / "reports/preprocess/splits.csv").read_text().startswith("split,lines,characters,words\ntrain,")
+
+
+@pytest.mark.parametrize(
+    ("content", "complaint"),
+    [
+        (b"1234 5678\n" * 100, "has only 0 characters and 0 words after cleaning: use a text of at least 500"),
+        (b"one\r\ntwo\rthree \xe9t\xe9\n" * 100, "line 3: not UTF-8 at byte 15: convert it"),
+        (b"one\n\ntw\x00\n" * 100, "line 3: NUL byte at byte 7: this is not a text file"),
+        # 10 of the 14 letters of each line are Cyrillic.
+        ("прилив ушёл tide\n".encode() * 200, "2,000 of its 2,800 letters are not A-Z and would be dropped: keep them"),
+        # However long it is, a text without blanks cannot be split.
+        (b"a" * 1_000_000, "has too few line ends and spaces to be split: break it into lines"),
+        (b"a b c d\n" * 100 + b"1\n" * 5000 + b"end\n", "the val split has 0 words, and needs two: change"),
+    ],
+)
+def test_unusable_texts_are_refused(content: bytes, complaint: str, preprocess: Preprocess, tmp_path: Path) -> None:
+    old = tmp_path / "data" / "text" / "train.txt"
+    old.parent.mkdir(parents=True)
+    old.write_text("old\n")
+    result = preprocess(content)
+    refused(result, 3, f"error: diary.txt: {complaint}")
+    assert old.read_text() == "old\n"
+    assert [path.name for path in old.parent.iterdir()] == ["train.txt"]
+    assert not (tmp_path / "reports" / "preprocess").exists()
+
+
+def test_a_licence_of_project_gutenberg_is_warned_of(preprocess: Preprocess) -> None:
+    header, body, licence = "Title: Tides\n" * 10, PROSE * 100, "You may copy it.\n" * 100
+    for text in (header + START + body, body + END + licence):
+        assert "warning: the text has Project Gutenberg's header or licence" in preprocess(text).stderr
+    assert preprocess(body).stderr == ""
+
+
+def test_a_few_dropped_letters_are_warned_of(preprocess: Preprocess, tmp_path: Path) -> None:
+    # 1 of the 10 letters of each line is dropped, which is a tenth and no more.
+    text = "the tide äts\n" * 200
+    assert "10.0% of the letters are not A-Z" in preprocess(text).stderr
+    assert "would be dropped: keep them" in preprocess("the tide ät\n" * 200).stderr
+    result = preprocess(text, normalise="none")
+    assert (result.returncode, result.stderr) == (0, "")
+    assert (tmp_path / "data/text/test.txt").read_text().startswith("the tide äts\n")
+
+
+def test_shares_that_leave_nothing_for_test_end_with_code_2(preprocess: Preprocess) -> None:
+    refused(preprocess(TEXT, split={"train": 0.9, "val": 0.1}), 2, "preprocess.split: train and val must leave a share")

@@ -1,0 +1,126 @@
+"""Captions state a finding only if the numbers support it."""
+
+import re
+import textwrap
+
+import pandas as pd
+import pytest
+
+from seqlm.pipeline.report import findings
+
+COMMON = {
+    "run": None, "token": "char", "counted_token": None, "smoothing": None, "order": None, "members": None,
+    "dynamic": False, "network": None, "seen_bits": 1.0, "train_chars": 10_000, "ci_low": None, "ci_high": None,
+}  # fmt: skip
+
+
+def table(*rows: dict) -> pd.DataFrame:
+    """Return a main table; the first row is the best model, the others have the differences from it."""
+    best = rows[0]["test_bits"]
+    compared = [{"best_margin": None if index == 0 else 0.02} for index in range(len(rows))]
+    found = pd.DataFrame([COMMON | extra | row for extra, row in zip(compared, rows, strict=True)])
+    gap = found["test_bits"] - best
+    found["best_difference"] = gap
+    verdicts = gap.map(lambda value: "worse" if value > 0 else "better")
+    verdicts = verdicts.where(gap.abs() > found["best_margin"].astype(float).fillna(0.02), "not significant")
+    return found.assign(label=found["model"].str.upper(), best_verdict=verdicts)
+
+
+def row(model: str, family: str, val: float, test: float | None, **changes: object) -> dict:
+    return {"model": model, "family": family, "val_bits": val, "test_bits": test, "run": model} | changes
+
+
+MIXTURE = row("mix", "mixture", 1.8, 1.9, members="net counts", ci_low=1.7, ci_high=2.1)
+THREE = row("mix3", "mixture", 1.81, 1.91, members="net counts other")
+COUNTS = row("counts", "ngram", 1.9, 1.96, counted_token="word", smoothing="kneser-ney", order=3)
+LOWER = row("lower", "ngram", 2.1, 2.1, counted_token="word", smoothing="kneser-ney", order=2)
+NET = row("net", "network", 2.0, 2.2)
+ON_UNSEEN, ON_VAL = "Best on unseen text: ", "Best on val: "
+
+
+@pytest.mark.parametrize(
+    ("rows", "begins", "ends"),
+    [
+        # Another mixture is the same thing, a member is worth a word, and so is another order of the same counts.
+        ((MIXTURE, THREE, COUNTS, NET), ON_UNSEEN + "MIX, with 1.90", "0.06 ± 0.02 bits better than COUNTS alone."),
+        ((COUNTS, LOWER, NET), ON_UNSEEN + "COUNTS, with 1.96", "it is 0.24 ± 0.02 bits better than NET."),
+        ((COUNTS, LOWER), ON_UNSEEN, "COUNTS, with 1.96 bits per character."),
+        ((MIXTURE, NET | {"test_bits": 1.91}), ON_UNSEEN, "from NET alone, 0.01 ± 0.02, is not significant."),
+        # Val and test disagree.
+        ((MIXTURE, NET | {"test_bits": 1.8}), ON_VAL + "MIX, with", "NET alone is 0.10 ± 0.02 bits better than it."),
+        ((MIXTURE, THREE | {"test_bits": 1.89}, COUNTS), ON_VAL, "it is 0.06 ± 0.02 bits better than COUNTS alone."),
+        # Small differences have more digits, and a short test has no margins.
+        ((MIXTURE, NET | {"test_bits": 1.9002, "best_margin": 0.0001}), ON_UNSEEN, "it is 0.0002 ± 0.0001 bits better "
+         "than NET alone."),
+        ((MIXTURE, NET | {"best_margin": None}), ON_UNSEEN, "Next on val: NET alone, with 2.20."),
+        ((MIXTURE, NET | {"test_bits": 1.949, "best_margin": 0.053, "best_verdict": "not significant"}), ON_UNSEEN,
+         "from NET alone, 0.049 ± 0.053, is not significant."),
+        # Models that keep learning are not compared with.
+        ((MIXTURE, NET | {"dynamic": True, "test_bits": 1.85}), ON_UNSEEN, "MIX, with 1.90 bits per character."),
+        ((NET | {"test_bits": None},), ON_VAL + "NET, but ", "zero probability."),
+    ],
+)  # fmt: skip
+def test_the_best_model_is_named_with_its_certainty(rows: tuple[dict, ...], begins: str, ends: str) -> None:
+    said = findings.best_finding(table(*rows))
+    assert (said[: len(begins)], said[-len(ends) :]) == (begins, ends)
+
+
+def test_models_that_keep_learning_are_a_note_if_they_are_better() -> None:
+    found = findings.learning_finding(table(MIXTURE, NET | {"dynamic": True, "test_bits": 1.85}))
+    assert found.endswith(" reach 1.85.")
+    assert findings.learning_finding(table(MIXTURE, NET | {"dynamic": True, "test_bits": 1.95})) == ""
+    assert findings.learning_finding(table(MIXTURE, NET)) == ""
+
+
+def test_a_network_that_memorised_its_text_is_named_if_a_guess_is_better() -> None:
+    guess = row("guess", "ngram", 4.7, 4.7, order=0)
+    learned, memorised = NET | {"seen_bits": 1.7}, row("rnn", "network", 7.0, 7.2, seen_bits=0.3)
+    found = findings.memorising_finding(table(learned, guess, memorised))
+    assert re.findall(r"RNN|\d[\d.,]*\d", found) == ["RNN", "0.30", "10,000", "7.20", "4.70"]
+    # Better than a guess, badly trained without memorising, infinite, or nothing to compare with.
+    others = [NET | {"seen_bits": 0.2}, memorised | {"seen_bits": 5.0}, memorised | {"test_bits": None}]
+    assert [findings.memorising_finding(table(learned, guess, other)) for other in others] == [""] * 3
+    assert findings.memorising_finding(table(learned, memorised)) == ""
+
+
+def test_the_summary_has_the_models_of_the_chart_and_the_findings() -> None:
+    found = table(MIXTURE, COUNTS, row("guess", "ngram", 4.7, 4.7, order=0), NET | {"dynamic": True, "seen_bits": None})
+    assert findings.summary_text(found).splitlines() == [
+        "bits per character (lower is better)  unseen text         training text",
+        "MIX                                          1.90  ±0.20           1.00",
+        "COUNTS                                       1.96                  1.00",
+        "GUESS                                        4.70                  1.00",
+        "",
+        *textwrap.wrap(findings.best_finding(found), 100),
+    ]
+
+
+def test_highlights_are_chosen_on_val() -> None:
+    # The best on val of two networks and of two n-gram models is not the best on test.
+    counts = {"counted_token": "char", "smoothing": "kneser-ney", "order": 3}
+    rows = [
+        row("net", "network", 2, 4),
+        row("lucky net", "network", 3, 1, seen_bits=2.9),
+        row("counts", "ngram", 2.5, 5, **counts),
+        row("lucky", "ngram", 3, 2, **counts),
+    ]
+    assert findings.highlights(table(*rows))["model"].tolist() == ["net", "counts"]
+
+
+def test_questions_are_asked_if_the_numbers_raise_them() -> None:
+    guess = row("guess", "ngram", 4.7, 4.7, order=0, smoothing="uniform")
+    counts = row("counts", "ngram", 1.9, 1.96, counted_token="char", order=3, smoothing="kneser-ney")
+    net = NET | {"network": "lstm"}
+    found = findings.facts(table(counts, net, guess), "my.txt", "the sea came in and the sea went out")
+    assert (found["lstm"], found["ngrams"], found["kneser_ney"], found["short"]) == (True, True, True, 10_000)
+    assert (found["memorised"], found["compressors"]) == (None, "")
+    # A network that is better, on val or on test, and a long text.
+    for other in ({"val_bits": 1.8}, {"test_bits": 1.9}, {"train_chars": 2_000_000}):
+        assert findings.facts(table(counts, net | other, guess), "my.txt", "")["short"] == 0
+    only_counts = findings.facts(table(counts | {"smoothing": "laplace"}, guess), "my.txt", "x")
+    assert (only_counts["lstm"], only_counts["kneser_ney"], only_counts["short"]) == (False, False, 0)
+    memorised = row("rnn", "network", 7.0, 7.2, seen_bits=0.3)
+    found = findings.facts(table(counts, memorised, guess), "time_machine", "x" * 17_063)
+    assert (found["memorised"]["test_bits"], found["guessed"]) == (7.2, 4.7)
+    assert "PPMd needs 2.06" in found["compressors"]
+    assert found["packed"] < 0.1  # the same letter again and again

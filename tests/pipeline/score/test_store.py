@@ -1,0 +1,94 @@
+"""Stored scores, the figures that sum up a model's surprisals, and perplexity by the amount of context."""
+
+import math
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from compiled_networks import strong_network
+from made_scores import network, ngram, score, scored_text
+from seqlm.core.errors import DataError
+from seqlm.core.metrics import perplexity
+from seqlm.models.networks import StaticNetwork
+from seqlm.models.ngrams import NGram
+from seqlm.models.scored_text import measure, stream_of
+from seqlm.networks.network import stream_nll
+from seqlm.ngrams.counts.counting import count_ngrams
+from seqlm.ngrams.models.kneser_ney import KneserNey
+from seqlm.pipeline.score.scores import (
+    MAX_WINDOWS,
+    load_all,
+    load_scores,
+    perplexity_by_position,
+    save_all,
+    save_scores,
+)
+from seqlm.vocab.vocabulary import SplitInfo, Vocab
+
+
+def test_a_score_is_stored_with_all_that_is_known_of_the_model(tmp_path: Path) -> None:
+    info = ngram("a+b", dynamic=True, members=("a",), counted_token="word")
+    stored = score(info, {"val": np.array([1.0, np.inf]), "test": np.array([0.5])}, {"choices": {"x": 1.5}})
+    save_scores(tmp_path / "a+b", stored)
+    loaded = load_scores(tmp_path / "a+b")
+    assert (loaded.info, loaded.metrics, loaded.metadata) == (info, stored.metrics, stored.metadata)
+    assert {split: nll.tolist() for split, nll in loaded.nll.items()} == {"val": [1.0, np.inf], "test": [0.5]}
+    assert isinstance(loaded.nll["val"].base, np.memmap)  # read when it is needed
+    (tmp_path / "a+b" / "val.npy").unlink()
+    with pytest.raises(DataError, match=r"val\.npy: no such file"):
+        load_scores(tmp_path / "a+b")
+
+
+def test_scores_that_are_no_longer_made_are_removed(tmp_path: Path) -> None:
+    log: list[str] = []
+    for names in (["a", "b"], ["c", "a"]):
+        save_all(tmp_path, [score(network(name), np.full(4, np.log(2))) for name in names], log.append)
+    assert [score.name for score in load_all(tmp_path)] == ["a", "c"]
+    assert log[-1].startswith("a: 1.000 bits per character on val, ")
+
+
+def test_metrics_by_hand() -> None:
+    text = stream_of(np.array([1, 0, 1]), np.ones(2, np.int64), np.array([math.log(4), 0]), 4)
+    metrics = measure(np.log([2.0, 8.0]), text)
+    assert metrics["perplexity"] == pytest.approx(4)
+    assert metrics["unknown_share"] == pytest.approx(1 / 2)
+    # log2(2) + log2(8), and 2 bits for the unknown token: 6 bits for 4 characters.
+    assert metrics["bits_per_character"] == pytest.approx(1.5)
+    # Separators cost two bits more, and change neither the perplexity nor the nats.
+    more = measure(np.log([2.0, 8.0]), replace(text, separator_nll=2 * math.log(2)))
+    assert more == metrics | {"bits_per_character": pytest.approx(2)}
+
+
+@pytest.mark.parametrize(
+    ("nll", "finite", "reason"),
+    [
+        ([1.0, np.inf], set(), "1 tokens have probability 0, 0 none; inf nats per token"),
+        ([1.0, np.nan], set(), "0 tokens have probability 0, 1 none; nan nats per token"),
+        # exp(800) is too large for a number; 800 nats are 1154 bits.
+        ([800.0, 800.0], {"nats_per_token", "bits_per_character"}, "0 tokens have probability 0, 0 none; 800 nats"),
+    ],
+)
+def test_infinite_values_have_a_reason(nll: list[float], finite: set[str], reason: str) -> None:
+    metrics = measure(np.array(nll), scored_text(2))
+    assert {key for key in ("nats_per_token", "perplexity", "bits_per_character") if metrics[key] is not None} == finite
+    assert metrics["reason"].startswith(reason)
+
+
+TEXT = np.random.default_rng(0).integers(0, 5, 400)
+VOCAB = Vocab("char", list("?abcd"), [0] * 5, "", {"train": SplitInfo(400, 400, 0, "")})
+
+
+def test_a_text_of_one_window_gives_the_surprisal_at_each_position() -> None:
+    model = StaticNetwork(network("m"), VOCAB, strong_network(5))
+    expected = [perplexity(value, 1) for value in stream_nll(strong_network(5), TEXT[:30])]
+    assert perplexity_by_position(model, TEXT[:30]) == pytest.approx(expected, rel=1e-5)
+
+
+def test_windows_are_spread_over_all_of_the_text() -> None:
+    """The first windows repeat one token; later ones do not, and the model knows only the first ones."""
+    model = NGram.of(KneserNey(count_ngrams(np.ones(400, np.int64), 5, 2), 2), VOCAB)
+    ones = np.ones(130 + 2 * MAX_WINDOWS, np.int64)
+    mixed = np.append(ones, TEXT[TEXT != 1])
+    assert max(perplexity_by_position(model, ones)) * 1.2 < min(perplexity_by_position(model, mixed))
