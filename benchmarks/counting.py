@@ -24,7 +24,7 @@ import numpy as np
 from origin import origin
 from words import VOCAB_SIZE, zipf_text
 
-from seqlm.core.files import read_npy, write_blocks
+from seqlm.core.files import read_npy, write_npy_blocks
 from seqlm.ngrams.counts.count_tables import Ids
 from seqlm.ngrams.counts.counting import DuckDB, Part, Spark, count_ngrams
 
@@ -64,7 +64,7 @@ ENGINES: dict[str, Callable[[int, Path], DuckDB | None]] = {
 def write_text(path: Path, num_words: int) -> None:
     starts = enumerate(range(0, num_words, BLOCK))
     blocks = (zipf_text(min(BLOCK, num_words - start), seed=number) for number, start in starts)
-    write_blocks(path, np.dtype(np.uint16), num_words, blocks)
+    write_npy_blocks(path, np.dtype(np.uint16), num_words, blocks)
 
 
 def peak_mb(field: str) -> float:

@@ -39,12 +39,12 @@ from ruamel.yaml import YAML
 from seqlm.core.files import read_csv, read_text, write_csv, write_json, write_text
 from seqlm.core.layout import Layout
 from seqlm.core.settings import read_params
-from seqlm.models.info import describe_run
+from seqlm.models.char_from_words import open_char_from_words
+from seqlm.models.info import network_info
 from seqlm.models.language_model import LanguageModel
 from seqlm.models.networks import StaticNetwork
 from seqlm.models.ngrams import NGram
 from seqlm.models.scored_text import Ids, Streams
-from seqlm.models.word_to_char import words_as_characters
 from seqlm.ngrams.counts.counting import count_ngrams
 from seqlm.ngrams.models.kneser_ney import KneserNey
 from seqlm.ngrams.models.registry import save_models
@@ -183,7 +183,7 @@ def score_words(corpus: Corpus, num_chars: int) -> tuple[Scores, str]:
     order = settings["max_order"]["word"]
     counts = count_ngrams(load_split(layout.corpus("word"), "train"), len(words), order)
     save_models(layout.ngrams("word"), counts, {KneserNey.smoothing: {"unknown": "good_turing"}}, words.key)
-    return score_splits(words_as_characters(layout, words), corpus.streams), f"order {order}"
+    return score_splits(open_char_from_words(layout, words), corpus.streams), f"order {order}"
 
 
 def beginning(text: str, num_chars: int, line_separator: str) -> str:
@@ -238,7 +238,7 @@ def score_splits(model: LanguageModel, streams: Streams) -> Scores:
 
 def score_trained(corpus: Corpus, trainer: Trainer) -> tuple[Scores, str]:
     """Scores a network after :func:`train`."""
-    network = StaticNetwork(describe_run(trainer.config, corpus.vocab), corpus.vocab, trainer.network)
+    network = StaticNetwork(network_info(trainer.config, corpus.vocab), corpus.vocab, trainer.network)
     return score_splits(network, corpus.streams), f"epoch {trainer.chosen_weights()[0]:.4g}"
 
 

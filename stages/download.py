@@ -27,13 +27,13 @@ def main(layout: Layout) -> None:
     import pooch
 
     from seqlm.core.files import write_table
-    from seqlm.core.progress import quantity
+    from seqlm.core.progress import count_noun
     from seqlm.pipeline.download.corpora import (
         Corpus,
-        copy_own_text,
-        find_corpus,
-        get_registered,
+        copy_text_file,
+        fetch_registered,
         is_registered,
+        locate_or_download,
     )
 
     params = load(layout.params, "download", DownloadParams)
@@ -43,12 +43,14 @@ def main(layout: Layout) -> None:
             layout.sample.parent,
             *map(Path, filter(None, [os.environ.get("SEQLM_DATA_DIR")])),
         ]
-        find = partial(find_corpus, folders=folders, cache=Path(pooch.os_cache("seqlm")), log=warn)
-        record = get_registered(
+        find = partial(
+            locate_or_download, folders=folders, cache=Path(pooch.os_cache("seqlm")), log=warn
+        )
+        record = fetch_registered(
             params.corpus, registry, params.fallback, layout.raw_text, find, warn
         )
     else:
-        record = copy_own_text(layout.root / params.corpus, layout.raw_text)
+        record = copy_text_file(layout.root / params.corpus, layout.raw_text)
     write_table(layout.reports("download"), "summary", record)
     if record["fallback"]:
         warn(
@@ -56,7 +58,7 @@ def main(layout: Layout) -> None:
             "makes its results; `make restore` goes back to those of the last commit. With download.fallback: null "
             "the pipeline stops instead"
         )
-    click.echo(f"corpus {record['name']}: {quantity(record['bytes'], 'byte')}")
+    click.echo(f"corpus {record['name']}: {count_noun(record['bytes'], 'byte')}")
     clear_stale_runs(layout)
 
 

@@ -40,26 +40,26 @@ def main(layout: Layout, **by_hand: Any) -> None:
     from dataclasses import asdict
 
     from seqlm.core.files import write_json
-    from seqlm.core.progress import clocked
+    from seqlm.core.progress import timed
     from seqlm.models.index import Models
     from seqlm.pipeline.generate.samples import (
-        chosen_prefixes,
         generate_samples,
+        generating_models,
         measured,
-        models_that_generate,
+        resolve_prefixes,
     )
 
     is_by_hand = any(value not in (None, ()) for value in by_hand.values())
     models = Models(layout, device, num_threads)
     generated = generate_samples(
-        [models[name] for name in by_hand["model"] or models_that_generate(models)],
-        list(by_hand["prefix"]) or chosen_prefixes(params.prefixes, layout),
+        [models[name] for name in by_hand["model"] or generating_models(models)],
+        list(by_hand["prefix"]) or resolve_prefixes(params.prefixes, layout),
         by_hand["temperature"] or params.temperatures,
         by_hand["num_preds"] or params.num_preds,
         seed if by_hand["seed"] is None else by_hand["seed"],
     )
     samples = []
-    for of_model, seconds in clocked(generated):
+    for of_model, seconds in timed(generated):
         samples += of_model
         for found in of_model if is_by_hand else ():
             click.echo(

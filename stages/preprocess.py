@@ -16,7 +16,7 @@ from seqlm.pipeline.preprocess.settings import PreprocessParams
 def main(layout: Layout) -> None:
     """Clean the corpus and split it, in order, into train, val and test."""
     from seqlm.core.files import read_json, write_csv, write_json
-    from seqlm.core.progress import quantity
+    from seqlm.core.progress import count_noun
     from seqlm.pipeline.preprocess.splitting import clean_and_split
 
     params = load(layout.params, "preprocess", PreprocessParams)
@@ -32,8 +32,8 @@ def main(layout: Layout) -> None:
     write_json(reports / "lines.json", result.first_lines)
     write_json(reports / "summary.json", sizes | {"decoding": asdict(result.letters)})
     for split, size in result.sizes.items():
-        lines, characters = quantity(size.lines, "line"), quantity(size.characters, "character")
-        click.echo(f"{split}: {lines}, {characters}, {quantity(size.words, 'word')}")
+        lines, characters = count_noun(size.lines, "line"), count_noun(size.characters, "character")
+        click.echo(f"{split}: {lines}, {characters}, {count_noun(size.words, 'word')}")
 
 
 if __name__ == "__main__":

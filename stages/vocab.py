@@ -19,7 +19,7 @@ _HEAD_ROWS = 100
 def main(layout: Layout, kind: str) -> None:
     """Build the vocabulary of one kind of token on train, and encode the three splits."""
     from seqlm.core.files import write_csv, write_json
-    from seqlm.core.progress import quantity
+    from seqlm.core.progress import count_noun
     from seqlm.pipeline.vocab.advice import corpus_warnings, find_line_separator
     from seqlm.vocab.corpus import SPLITS, build_corpus, load_split
     from seqlm.vocab.kinds import token_kind
@@ -54,7 +54,7 @@ def main(layout: Layout, kind: str) -> None:
     for warning in warnings:
         warn(warning)
     click.echo(
-        f"{kind}: {quantity(len(vocab), 'token')}; unknown in test: {vocab.splits['test'].unknown_share:.2%}"
+        f"{kind}: {count_noun(len(vocab), 'token')}; unknown in test: {vocab.splits['test'].unknown_share:.2%}"
     )
 
 

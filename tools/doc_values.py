@@ -9,7 +9,7 @@ In a CSV file, COLUMN=VALUE keeps the rows that have this value, with _ for a sp
 show, or mean(COLUMN). A table or an excerpt is written between two comments. A column may get another heading, after =,
 and a part of a function is named by the beginnings of its first and last line:
 
-    <!-- table: reports/book/printed.csv section=8.1 quantity,book_prints,here,met=reproduced -->
+    <!-- table: reports/book/printed.csv section=8.1 count_noun,book_prints,here,met=reproduced -->
     <!-- code: src/seqlm/networks/scratch.py ScratchRNN._run | hiddens[0] | logits = -->
     <!-- end -->
 """

@@ -24,7 +24,7 @@ write_text(Path(sys.argv[1]), "x")
 
 
 def write_half(target: Path) -> None:
-    with files.replacing(target) as temporary:
+    with files.atomic_write(target) as temporary:
         temporary.write_text("half")
         raise RuntimeError
 
@@ -80,7 +80,7 @@ def test_rows_are_written_as_a_frame_is(tmp_path: Path) -> None:
 def test_blocks_are_one_array_and_their_hash_is_that_of_the_file(tmp_path: Path) -> None:
     path = tmp_path / "x.npy"
     blocks = [np.array([1, 2]), np.array([], np.int64), np.array([65_535])]
-    digest = files.write_blocks(path, np.dtype(np.uint16), 3, blocks)
+    digest = files.write_npy_blocks(path, np.dtype(np.uint16), 3, blocks)
     assert digest == files.sha256_of_file(path)
     assert files.read_npy(path).tolist() == [1, 2, 65_535]
     assert files.read_npy(path).dtype == np.uint16

@@ -8,13 +8,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from seqlm.core.metrics import bits_per_character, perplexity
-from seqlm.core.progress import quantity
-from seqlm.core.text import evenly_spaced
+from seqlm.core.progress import count_noun
+from seqlm.core.text import window_starts
 
 
 @given(st.integers(1, 100), st.integers(0, 1000), st.integers(0, 10**12))
 def test_windows_begin_apart_and_end_inside(num_windows: int, length: int, more: int) -> None:
-    starts = evenly_spaced(num_windows, length, length + more).tolist()
+    starts = window_starts(num_windows, length, length + more).tolist()
     assert len(starts) == len(set(starts)) == min(num_windows, more + 1)
     assert starts[0] == 0
     assert len(starts) == 1 or starts[-1] == more
@@ -23,7 +23,7 @@ def test_windows_begin_apart_and_end_inside(num_windows: int, length: int, more:
 
 
 def test_nouns_agree_with_their_numbers() -> None:
-    assert [quantity(number, "line") for number in (0, 1, 2, 1200)] == ["0 lines", "1 line", "2 lines", "1,200 lines"]
+    assert [count_noun(number, "line") for number in (0, 1, 2, 1200)] == ["0 lines", "1 line", "2 lines", "1,200 lines"]
 
 
 def test_perplexity_is_summed_first_and_exponentiated_last() -> None:

@@ -9,7 +9,7 @@ from seqlm.core.layout import Layout
 from seqlm.core.settings import load
 from seqlm.models import index, networks, ngrams
 from seqlm.models.index import Models, open_models
-from seqlm.models.info import describe_mixture
+from seqlm.models.info import mixture_info
 from seqlm.models.mixture import mix
 from seqlm.pipeline.evaluate.mixtures import save_mixtures
 from seqlm.pipeline.score.heldout import Heldout
@@ -62,7 +62,7 @@ def _mixture(layout: Layout, members: Sequence[Scores]) -> Scores:
     streams = Heldout(layout, "char").streams
     nll = {split: mix([member.nll[split] for member in members], np.array(WEIGHTS)) for split in ("val", "test")}
     weights = dict(zip([member.name for member in members], WEIGHTS, strict=True))
-    return make_scores(describe_mixture([member.info for member in members]), nll, streams, {"weights": weights})
+    return make_scores(mixture_info([member.info for member in members]), nll, streams, {"weights": weights})
 
 
 @pytest.fixture(scope="module")

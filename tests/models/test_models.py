@@ -20,7 +20,7 @@ from seqlm.core.errors import DataError, MachineError
 from seqlm.core.layout import Layout
 from seqlm.core.settings import Device
 from seqlm.models.index import Models, open_models
-from seqlm.models.language_model import LanguageModel, pick_token
+from seqlm.models.language_model import LanguageModel, sample_token
 from seqlm.pipeline.score.heldout import Heldout
 from seqlm.pipeline.score.scores import Scores
 from smoke import ROOT
@@ -157,7 +157,7 @@ def pick(
     temperature: float, top_k: int | None = None, top_p: float | None = None, draws: int = 2000, probs: Any = PROBS
 ) -> np.ndarray:
     rng = np.random.default_rng(0)
-    drawn = [pick_token(np.array(probs), rng, temperature, top_k, top_p) for _ in range(draws)]
+    drawn = [sample_token(np.array(probs), rng, temperature, top_k, top_p) for _ in range(draws)]
     return np.bincount(drawn, minlength=4) / draws
 
 
@@ -188,7 +188,7 @@ def test_temperature_top_k_and_nucleus_by_hand() -> None:
 def test_a_possible_token_can_be_drawn_at_any_temperature(
     temperature: float, probs: list[float], top_k: int | None, top_p: float | None
 ) -> None:
-    chosen = pick_token(np.array(probs), np.random.default_rng(0), temperature, top_k, top_p)
+    chosen = sample_token(np.array(probs), np.random.default_rng(0), temperature, top_k, top_p)
     assert chosen >= 1
     assert probs[chosen] > 0
 

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from made_scores import network, ngram
-from seqlm.models.info import ModelInfo, describe_mixture, display_names
+from seqlm.models.info import ModelInfo, display_names, mixture_info
 
 LSTM = network("lstm", run="lstm", epoch="best")
 BY_WORD = ngram("char-by-word-kneser-ney-3", counted_token="word", order=3)
@@ -48,14 +48,14 @@ def test_a_mixture_is_named_after_its_members() -> None:
         (LSTM, BY_WORD, BY_CHARACTER): "mixture of 3 models (lstm+char-by-word-kneser-ney-3+char-kneser-ney-6)",
         (LSTM.as_dynamic(), BY_WORD, CHAPTER): "mixture of 3 models, still learning",
     }
-    mixtures = {describe_mixture(infos): name for infos, name in members.items()}
+    mixtures = {mixture_info(infos): name for infos, name in members.items()}
     names = display_names([*mixtures, *models])
     assert {info: names[info.name] for info in mixtures} == mixtures
 
 
 def test_two_runs_of_one_kind_have_their_identifiers_in_every_name() -> None:
     runs = [network(run, run=run, network="gru") for run in ("mine", "yours")]
-    models = [*runs, *(run.as_dynamic() for run in runs), describe_mixture([runs[1].as_dynamic(), BY_WORD])]
+    models = [*runs, *(run.as_dynamic() for run in runs), mixture_info([runs[1].as_dynamic(), BY_WORD])]
     assert list(display_names([*models, BY_WORD]).values()) == [
         "GRU (mine)", "GRU (yours)", "GRU (mine, still learning)", "GRU (yours, still learning)",
         "GRU (yours) + word trigrams, still learning", "word trigrams",

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from seqlm.models.info import describe_ngram
-from seqlm.models.ngrams import NGram, Recounting
+from seqlm.models.info import ngram_info
+from seqlm.models.ngrams import EvolvingCounts, NGram
 from seqlm.ngrams.counts.counting import count_ngrams
 from seqlm.ngrams.models.base import token_nll
 from seqlm.ngrams.models.kneser_ney import KneserNey
@@ -26,8 +26,8 @@ VOCAB = Vocab("char", list("?abcdef"), [0] * 7, "", {"train": SplitInfo(400, 400
 
 
 def recounted_nll(ids: np.ndarray, num_updates: int) -> np.ndarray:
-    info = describe_ngram("kneser-ney", 3, VOCAB).as_dynamic()
-    return NGram(info, VOCAB, Recounting(model_after, num_updates)).token_nll(ids)
+    info = ngram_info("kneser-ney", 3, VOCAB).as_dynamic()
+    return NGram(info, VOCAB, EvolvingCounts(model_after, num_updates)).token_nll(ids)
 
 
 def test_each_token_is_predicted_from_train_and_the_text_before_it() -> None:

@@ -1,6 +1,6 @@
 """Reading and writing whole files.
 
-Every writer goes through :func:`replacing`: the bytes are written to a temporary file beside
+Every writer goes through :func:`atomic_write`: the bytes are written to a temporary file beside
 the target, which then replaces it. A reader therefore finds the old file or the new one,
 never half of one. Text is UTF-8 with ``\\n`` line ends on every system, and equal values
 give equal bytes. Reports have at most nine significant digits; what the pipeline reads
@@ -39,7 +39,7 @@ _GZIP = b"\x1f\x8b"
 
 
 @contextmanager
-def write_errors(path: Path) -> Iterator[None]:
+def writing(path: Path) -> Iterator[None]:
     """Turn an OSError raised inside into a MachineError that names ``path``."""
     try:
         yield
@@ -48,7 +48,7 @@ def write_errors(path: Path) -> Iterator[None]:
 
 
 @contextmanager
-def read_errors(path: Path, advice: str = ": run the stage that writes it") -> Iterator[None]:
+def reading(path: Path, advice: str = ": run the stage that writes it") -> Iterator[None]:
     """Turn an OSError raised inside into a DataError if ``path`` is missing, into a MachineError
     otherwise."""
     try:
@@ -60,7 +60,7 @@ def read_errors(path: Path, advice: str = ": run the stage that writes it") -> I
 
 
 @contextmanager
-def replacing(target: Path) -> Iterator[Path]:
+def atomic_write(target: Path) -> Iterator[Path]:
     """Give a temporary path beside ``target``; on success it becomes ``target``.
 
     Missing parent folders are made. On any error the temporary file is removed and an
@@ -69,7 +69,7 @@ def replacing(target: Path) -> Iterator[Path]:
     # Created by `open`, so that its mode is that of any new file; `tempfile` lets nobody else read
     # its files.
     temporary = target.parent / f".{target.name}.{secrets.token_hex(8)}.part"
-    with write_errors(target):
+    with writing(target):
         target.parent.mkdir(parents=True, exist_ok=True)
         temporary.open("xb").close()
         try:
@@ -86,7 +86,7 @@ def temporary_folder(folder: Path) -> Iterator[Path]:
 
     Raises MachineError if the system refuses.
     """
-    with write_errors(folder):
+    with writing(folder):
         folder.mkdir(parents=True, exist_ok=True)
         temporary = tempfile.TemporaryDirectory(dir=folder, prefix=".", suffix=".part")
     with temporary as name:
@@ -108,7 +108,7 @@ def remove_others(names: list[str], *folders: Path) -> list[Path]:
 
 def write_bytes(target: Path, content: bytes) -> None:
     """Write ``content`` to ``target``, whole or not at all."""
-    with replacing(target) as temporary:
+    with atomic_write(target) as temporary:
         temporary.write_bytes(content)
 
 
@@ -206,10 +206,10 @@ def write_table(
 
 def write_npy(target: Path, array: np.ndarray) -> str:
     """Write a one-dimensional array in NumPy's own format; return the file's SHA-256."""
-    return write_blocks(target, array.dtype, len(array), [array])
+    return write_npy_blocks(target, array.dtype, len(array), [array])
 
 
-def write_blocks(
+def write_npy_blocks(
     target: Path, dtype: "np.dtype[Any]", length: int, blocks: Iterable[np.ndarray]
 ) -> str:
     """Write ``length`` numbers that come in blocks as one array in NumPy's own format; return the
@@ -222,7 +222,7 @@ def write_blocks(
     }
     np.lib.format.write_array_header_1_0(header, described)
     contents = (np.ascontiguousarray(block, dtype).data for block in blocks)
-    with replacing(target) as temporary, temporary.open("wb") as file:
+    with atomic_write(target) as temporary, temporary.open("wb") as file:
         for content in chain([header.getbuffer()], contents):
             file.write(content)
             digest.update(content)
@@ -232,7 +232,7 @@ def write_blocks(
 def read_text(path: Path) -> str:
     """Return the text of a UTF-8 file, its line ends unchanged. Raises DataError if it is missing
     or not UTF-8."""
-    with read_errors(path):
+    with reading(path):
         content = path.read_bytes()
     try:
         return content.decode("utf-8")
@@ -253,7 +253,7 @@ def read_csv(path: Path) -> "pd.DataFrame":
     import pandas as pd
 
     try:
-        with read_errors(path):
+        with reading(path):
             return pd.read_csv(path, keep_default_na=False, na_values=[""])
     except ValueError as error:
         raise DataError(f"{path}: not CSV: {error}") from error
@@ -265,7 +265,7 @@ def read_npy(path: Path, *, mmap: bool = False) -> np.ndarray:
     Raises DataError if it is missing, truncated, or holds Python objects.
     """
     try:
-        with read_errors(path):
+        with reading(path):
             array: np.ndarray = np.load(path, mmap_mode="r" if mmap else None, allow_pickle=False)
     except (ValueError, EOFError) as error:
         raise DataError(
@@ -275,12 +275,12 @@ def read_npy(path: Path, *, mmap: bool = False) -> np.ndarray:
 
 
 @contextmanager
-def open_packed(path: Path, name: str) -> Iterator[BinaryIO]:
+def open_maybe_gzipped(path: Path, name: str) -> Iterator[BinaryIO]:
     """Open a file to read its bytes, unpacked if it begins like a gzip file, whatever its own name.
 
     ``name`` is what errors call it. Raises DataError if it is missing, or not a complete gzip file.
     """
-    with read_errors(path, ""), path.open("rb") as file:
+    with reading(path, ""), path.open("rb") as file:
         try:
             yield (
                 cast("BinaryIO", gzip.GzipFile(fileobj=file))
@@ -293,11 +293,11 @@ def open_packed(path: Path, name: str) -> Iterator[BinaryIO]:
 
 def sha256_of_file(path: Path) -> str:
     """Return the SHA-256 of a file's bytes as hexadecimal digits."""
-    with read_errors(path), path.open("rb") as file:
+    with reading(path), path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-def require_sha256(path: Path, digest: str, source: str, advice: str) -> None:
+def verify_sha256(path: Path, digest: str, source: str, advice: str) -> None:
     """Raise DataError, which ends with ``advice``, unless a file has the SHA-256 that ``source``
     names for it."""
     if sha256_of_file(path) != digest:

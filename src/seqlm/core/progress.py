@@ -10,7 +10,7 @@ Log = Callable[[str], None]
 """Prints a line."""
 
 
-def clocked(items: Iterable[T]) -> Iterator[tuple[T, float]]:
+def timed(items: Iterable[T]) -> Iterator[tuple[T, float]]:
     """Yield items, each with the seconds that it took to produce."""
     begin = time.monotonic()
     for item in items:
@@ -23,6 +23,6 @@ def shown(path: Path) -> str:
     return str(path).encode(errors="backslashreplace").decode()
 
 
-def quantity(number: int, noun: str) -> str:
+def count_noun(number: int, noun: str) -> str:
     """Return a number with its noun, as in "1 character" or "1,200 characters"."""
     return f"{number:,} {noun if number == 1 else f'{noun}s'}"

@@ -46,7 +46,7 @@ class TextSize:
         )
 
 
-def evenly_spaced(num_windows: int, length: int, total: int) -> NDArray[np.int64]:
+def window_starts(num_windows: int, length: int, total: int) -> NDArray[np.int64]:
     """Return where ``num_windows`` windows begin that are spread evenly over ``total`` items.
 
     Each window has ``length`` items; the first begins at 0, the last ends at ``total``. If

@@ -13,7 +13,7 @@ import numpy as np
 from seqlm.core.errors import DataError
 from seqlm.models.info import ModelInfo
 from seqlm.models.language_model import LanguageModel, Reader
-from seqlm.models.ngrams import NGram, Recounting
+from seqlm.models.ngrams import EvolvingCounts, NGram
 from seqlm.models.surprisals import EncodedText
 from seqlm.ngrams.arpa import MARKS, read_arpa
 from seqlm.ngrams.counts.kernels import NEVER
@@ -64,7 +64,7 @@ class ArpaLanguageModel(NGram):
             order=model.order,
         )
         super().__init__(
-            info, Vocab(kind, tokens, [0] * len(tokens), separator, {}), Recounting.fixed(model)
+            info, Vocab(kind, tokens, [0] * len(tokens), separator, {}), EvolvingCounts.fixed(model)
         )
 
     def reader(self) -> Reader:

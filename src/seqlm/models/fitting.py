@@ -12,7 +12,7 @@ from pydantic import Field
 from seqlm.core.errors import DataError, ParamsError
 from seqlm.core.settings import check_argument
 from seqlm.models.ngrams import NGram
-from seqlm.models.surprisals import are_several, require_text
+from seqlm.models.surprisals import is_collection, require_text
 from seqlm.ngrams.counts.counting import count_ngrams
 from seqlm.ngrams.models.base import NGramModel
 from seqlm.ngrams.models.kneser_ney import KneserNey
@@ -88,7 +88,7 @@ def fit_ngram(
 
 def _all_texts(texts: str | Iterable[str | Sequence[str]]) -> Iterable[str]:
     """Yield the texts. Raises ParamsError for anything else, and for the name of a file."""
-    if not isinstance(texts, str) and not are_several(texts):
+    if not isinstance(texts, str) and not is_collection(texts):
         advice = ": give its text, with read_text()" if isinstance(texts, Path) else ""
         raise ParamsError(
             f"fit_ngram: texts must be a string or several, not {type(texts).__name__}{advice}"

@@ -12,21 +12,21 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from seqlm.core.errors import DataError, ParamsError
-from seqlm.core.files import read_csv, read_errors
+from seqlm.core.files import read_csv, reading
 from seqlm.core.layout import NETWORK_FILES, Layout
 from seqlm.core.settings import Device
-from seqlm.models.info import ModelInfo, describe_ngram, describe_run, read_description
+from seqlm.models.char_from_words import char_from_words_info, open_char_from_words
+from seqlm.models.info import ModelInfo, network_info, ngram_info, read_description
 from seqlm.models.language_model import LanguageModel
 from seqlm.models.mixture import Mixture
 from seqlm.models.ngrams import (
-    FEW_TOKENS,
-    model_of_few,
-    orders_of_few,
-    recounting_model,
+    SMALL_SAMPLE_TOKENS,
+    dynamic_ngram,
+    small_sample_model,
+    small_sample_orders,
     static_models,
 )
 from seqlm.models.saving import check_sealed
-from seqlm.models.word_to_char import describe_word_to_char, words_as_characters
 from seqlm.ngrams.models.kneser_ney import KneserNey
 from seqlm.ngrams.models.registry import load_counts
 from seqlm.train.settings import read_config, run_names
@@ -132,16 +132,16 @@ class Models(Mapping[str, LanguageModel]):
             own = (self.layout.run(run) / name for name in NETWORK_FILES)
             files = (self.layout.config(run), *own, *self._vocab_files(config.token))
             yield Entry(
-                describe_run(config, self._vocab(config.token)), files, partial(self._open_run, run)
+                network_info(config, self._vocab(config.token)), files, partial(self._open_run, run)
             )
         for kind in (kind for kind in KINDS if self.layout.ngrams(kind).is_dir()):
             yield from self._of_counts(kind)
         if self.layout.ngrams("word").is_dir() and self.layout.vocab("char").is_file():
             words = self._vocab("word")
             order = load_counts(self.layout.ngrams("word"), words.key)[0].max_order
-            info = describe_word_to_char(order, self._vocab("char"))
+            info = char_from_words_info(order, self._vocab("char"))
             files = (*self._ngram_files("word"), *self._vocab_files("char"))
-            yield Entry(info, files, partial(words_as_characters, self.layout, words))
+            yield Entry(info, files, partial(open_char_from_words, self.layout, words))
 
     def mixtures(self) -> Iterator[Entry]:
         """Yield the mixtures that the ``evaluate`` stage has stored."""
@@ -156,9 +156,11 @@ class Models(Mapping[str, LanguageModel]):
             for model in static_models(self.layout, vocab)
         )
         train = split_file(self.layout.corpus(kind), "train")
-        for order in orders_of_few(vocab) if train.is_file() else ():
-            info = describe_ngram(KneserNey.smoothing, order, vocab, FEW_TOKENS)
-            yield Entry(info, (*files, train), partial(model_of_few, self.layout, vocab, order))
+        for order in small_sample_orders(vocab) if train.is_file() else ():
+            info = ngram_info(KneserNey.smoothing, order, vocab, SMALL_SAMPLE_TOKENS)
+            yield Entry(
+                info, (*files, train), partial(small_sample_model, self.layout, vocab, order)
+            )
 
     def _learning(self) -> Iterator[Entry]:
         """Yield the models that keep learning, which are described where their scores are
@@ -179,7 +181,7 @@ class Models(Mapping[str, LanguageModel]):
         if info.family == "network":
             from seqlm.models.networks import (  # imports the compiled loops
                 DynamicNetwork,
-                rms_on_train,
+                train_gradient_rms,
             )
 
             chosen, train = (
@@ -187,12 +189,12 @@ class Models(Mapping[str, LanguageModel]):
                 load_split(self.layout.corpus(info.token), "train", mmap=True),
             )
             static = self._open_run(info.members[0])
-            rms = partial(rms_on_train, static.network, train)
+            rms = partial(train_gradient_rms, static.network, train)
             return DynamicNetwork(static, chosen["dynamic_lr"], chosen["dynamic_decay"], rms)
         vocab, order = self._vocab(info.counted_token or info.token), info.order or 0
-        if not info.counts_predicted_token:
-            return words_as_characters(self.layout, vocab, order)
-        return recounting_model(self.layout, vocab, order)
+        if not info.counts_own_tokens:
+            return open_char_from_words(self.layout, vocab, order)
+        return dynamic_ngram(self.layout, vocab, order)
 
     def _open_run(self, run: str) -> "StaticNetwork":
         from seqlm.models.networks import open_run  # imports the compiled loops
@@ -230,7 +232,7 @@ def open_models(
     Raises DataError if there is neither, or if a saved file was changed.
     """
     layout = Layout(folder)
-    with read_errors(folder):
+    with reading(folder):
         if not check_sealed(folder) and not (layout.params.is_file() and layout.configs.is_dir()):
             raise DataError(
                 f"{folder}: holds no finished run: run the pipeline there, or name another folder"

@@ -78,7 +78,7 @@ class ModelInfo:
         )
 
     @property
-    def counts_predicted_token(self) -> bool:
+    def counts_own_tokens(self) -> bool:
         """Whether this is an n-gram model over the tokens that it predicts."""
         return self.family == "ngram" and self.counted_token == self.token
 
@@ -96,7 +96,7 @@ def read_description(path: Path) -> tuple[ModelInfo, dict[str, Any]]:
     ]
 
 
-def describe_ngram(
+def ngram_info(
     smoothing: str,
     order: int,
     vocab: Vocab,
@@ -116,13 +116,13 @@ def describe_ngram(
     )  # fmt: skip
 
 
-def describe_run(config: RunConfig, vocab: Vocab) -> ModelInfo:
+def network_info(config: RunConfig, vocab: Vocab) -> ModelInfo:
     """Return the description of the network that a run trained."""
     is_part = config.max_tokens is not None and config.max_tokens < vocab.splits["train"].num_tokens
     return ModelInfo(
         config.run, "network", config.token, beginning_chars(vocab, config.max_tokens),
         train_tokens=config.max_tokens if is_part else None, network=config.model, run=config.run,
-        sampling=config.sampling, as_in_chapter=_is_as_in_chapter(config), epoch=config.checkpoint,
+        sampling=config.sampling, as_in_chapter=_matches_book(config), epoch=config.checkpoint,
         chosen_on_val=config.checkpoint == "best" or config.patience is not None,
     )  # fmt: skip
 
@@ -137,12 +137,12 @@ _OF_CHAPTER = {
 _HIDDENS_OF_CHAPTER = {"scratch": 512, "rnn": 256}
 
 
-def _is_as_in_chapter(config: RunConfig) -> bool:
+def _matches_book(config: RunConfig) -> bool:
     settings = _OF_CHAPTER | {"num_hiddens": _HIDDENS_OF_CHAPTER.get(config.model)}
     return all(getattr(config, name) == value for name, value in settings.items())
 
 
-def describe_mixture(members: Sequence[ModelInfo]) -> ModelInfo:
+def mixture_info(members: Sequence[ModelInfo]) -> ModelInfo:
     """Return what a mixture is; its name joins those of its members, dynamic ones first and marked
     once."""
     dynamic = [member.members[0] for member in members if member.dynamic]
@@ -172,20 +172,22 @@ def display_names(models: Iterable[ModelInfo]) -> dict[str, str]:
     single = {name: info for name, info in infos.items() if info.family != "mixture"}
     # A dynamic model is called like the static one whose weights or counts it begins with.
     subjects = {name: info.members[0] if info.dynamic else name for name, info in single.items()}
-    said = _told_apart({subjects[name]: _bracketed(*_parts(info)) for name, info in single.items()})
+    said = disambiguate(
+        {subjects[name]: add_details(*_parts(info)) for name, info in single.items()}
+    )
     names, brief = {}, {}
     for name, info in single.items():
-        names[name] = _bracketed(said[subjects[name]], *[_LEARNING] * info.dynamic)
+        names[name] = add_details(said[subjects[name]], *[_LEARNING] * info.dynamic)
         brief[name] = said[subjects[name]] if info.family == "network" else _parts(info)[0]
     for mixture in (info for info in infos.values() if info.family == "mixture"):
         joined = " + ".join(brief.get(name, name) for name in mixture.members)
         if len(mixture.members) > _MAX_NAMED:  # with their names it would be longer than a line
             joined = f"mixture of {len(mixture.members)} models"
         names[mixture.name] = ", ".join([joined, *[_LEARNING] * mixture.dynamic])
-    return _told_apart({name: names[name] for name in infos})
+    return disambiguate({name: names[name] for name in infos})
 
 
-def _told_apart(names: Mapping[str, str]) -> dict[str, str]:
+def disambiguate(names: Mapping[str, str]) -> dict[str, str]:
     """Return names by identifier, with the identifier after those that several models have."""
     counts = Counter(names.values())
     return {
@@ -193,7 +195,7 @@ def _told_apart(names: Mapping[str, str]) -> dict[str, str]:
     }
 
 
-def _bracketed(name: str, *details: str) -> str:
+def add_details(name: str, *details: str) -> str:
     """Return a name with details in brackets, among those that it has."""
     for detail in details:
         name = f"{name[:-1]}, {detail})" if name.endswith(")") else f"{name} ({detail})"
@@ -216,6 +218,6 @@ def _parts(info: ModelInfo) -> list[str]:
         return [NETWORK_NAMES.get(str(info.network), str(info.network)), *of, *first]
     if not info.order:
         return [f"equally likely {kind.noun}s"]
-    if not info.counts_predicted_token:
+    if not info.counts_own_tokens:
         return [f"{kind.noun} {_NGRAMS.get(info.order, f'{info.order}-grams')}", *first]
     return [f"{kind.noun} {info.order}-grams", str(info.smoothing).title(), *first]

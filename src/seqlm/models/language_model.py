@@ -21,7 +21,7 @@ from seqlm.core.elementary import exp, log
 from seqlm.core.errors import DataError, ParamsError
 from seqlm.core.layout import Layout
 from seqlm.core.metrics import Nll
-from seqlm.core.progress import quantity
+from seqlm.core.progress import count_noun
 from seqlm.core.settings import Seed, check_argument
 from seqlm.models.info import ModelInfo
 from seqlm.models.scored_text import Ids
@@ -32,12 +32,12 @@ from seqlm.models.surprisals import (
     Space,
     Texts,
     TextSurprisals,
-    are_several,
     contexts,
+    is_collection,
     read_request,
     require_text,
+    split_words,
     strings,
-    words_of,
 )
 from seqlm.preprocess.cleaning import Letters, clean_text, decoding_warnings
 from seqlm.vocab.separators import BLANKS, Separators, count_separators
@@ -131,7 +131,7 @@ class LanguageModel(ABC):
     def _token_nll(self, ids: Ids) -> Nll:
         """Return what :meth:`token_nll` does; ``ids`` were checked, and are not empty."""
 
-    def texts_nll(self, texts: Sequence[Ids]) -> list[Nll]:
+    def batch_nll(self, texts: Sequence[Ids]) -> list[Nll]:
         """Return what :meth:`token_nll` does for each of some texts, together where that is
         faster."""
         return [self._token_nll(ids) for ids in texts]
@@ -208,13 +208,13 @@ class LanguageModel(ABC):
 
     def score_text(self, text: str, context: str | None = None) -> TextSurprisals:
         """Return a text, cleaned like the corpus, with the surprisals of its tokens."""
-        return self.score_encoded([self._read_text(text, context)])[0]
+        return self.score_batch([self._read_text(text, context)])[0]
 
-    def score_encoded(self, texts: Sequence[EncodedText]) -> list[TextSurprisals]:
+    def score_batch(self, texts: Sequence[EncodedText]) -> list[TextSurprisals]:
         """Return the surprisals of texts, each as if it were alone."""
         inputs = [each.input_ids for each in texts]
         found = (
-            self.texts_nll(inputs) if len(inputs) > 1 else [self._token_nll(ids) for ids in inputs]
+            self.batch_nll(inputs) if len(inputs) > 1 else [self._token_nll(ids) for ids in inputs]
         )
         return [
             TextSurprisals(each, self._of_scored(each, nll))
@@ -251,12 +251,12 @@ class LanguageModel(ABC):
         Raises DataError for a text without a scored token, and ParamsError for anything but
         strings.
         """
-        alone = not are_several(text)
+        alone = not is_collection(text)
         texts = [require_text(text, "the text")] if alone else strings(text, "the text")
         pairs = zip(texts, contexts(context, texts), strict=True)
         scores = []
         for number, found in enumerate(
-            self.score_encoded([self._read_text(*pair) for pair in pairs])
+            self.score_batch([self._read_text(*pair) for pair in pairs])
         ):
             which = f"{self.name}: {'the text' if alone else f'text {number}'}"
             scores.append(found.score(which, cleaning_remarks(texts[number], self.vocab.normalise)))
@@ -305,10 +305,10 @@ class LanguageModel(ABC):
         if words is not None and by != "word":
             raise ParamsError(f"by = {by!r}: with words it must be word")
         pairs = zip(request.texts, contexts(context, request.texts), strict=True)
-        scored = self.score_encoded([self._read_text(*pair, space) for pair in pairs])
+        scored = self.score_batch([self._read_text(*pair, space) for pair in pairs])
         if by == "token":
             return request.table([found.token_rows() for found in scored])
-        lists = request.words or [words_of(each, self.vocab.normalise) for each in request.texts]
+        lists = request.words or [split_words(each, self.vocab.normalise) for each in request.texts]
         return request.table(
             [found.word_rows(each, space) for found, each in zip(scored, lists, strict=True)]
         )
@@ -357,11 +357,11 @@ class LanguageModel(ABC):
             for name, value in options.items()
         )
         rng = np.random.default_rng(seed)
-        alone = not are_several(prefix)
+        alone = not is_collection(prefix)
         prefixes = [require_text(prefix, "the prefix")] if alone else strings(prefix, "the prefix")
         encoded = [self._encode_prefix(each) for each in prefixes]
         texts = [
-            self._continue(ids, num_preds, lambda probs: pick_token(probs, rng, *how))
+            self._continue(ids, num_preds, lambda probs: sample_token(probs, rng, *how))
             for ids in encoded
         ]
         return texts[0] if alone else texts
@@ -404,13 +404,13 @@ def cleaning_remarks(text: str, normalise: str) -> list[str]:
     if normalise == "letters" and (
         replaced := _NOT_KEPT.findall(unicodedata.normalize("NFC", text))
     ):
-        number = quantity(len(replaced), "character")
+        number = count_noun(len(replaced), "character")
         remark = f"cleaned like the corpus, by preprocess.normalise: spaces replace {number} other than A to Z"
         return [remark, *decoding_warnings(Letters.of(text.encode()), normalise)]
     return []
 
 
-def pick_token(
+def sample_token(
     probs: Probs,
     rng: np.random.Generator,
     temperature: float,

@@ -35,9 +35,9 @@ class Mixture(LanguageModel):
     def _token_nll(self, ids: Ids) -> Nll:
         return mix([member.token_nll(ids) for member in self.members], self.weights)
 
-    def texts_nll(self, texts: Sequence[Ids]) -> list[Nll]:
+    def batch_nll(self, texts: Sequence[Ids]) -> list[Nll]:
         """Return -log p of tokens 2 to N of each text."""
-        members = [member.texts_nll(texts) for member in self.members]
+        members = [member.batch_nll(texts) for member in self.members]
         return [mix(each, self.weights) for each in zip(*members, strict=True)]
 
     def reader(self) -> Reader:

@@ -21,7 +21,7 @@ from seqlm.core.layout import Layout
 from seqlm.core.metrics import Nll
 from seqlm.core.settings import Device
 from seqlm.core.threads import raise_if_cancelled
-from seqlm.models.info import ModelInfo, describe_run
+from seqlm.models.info import ModelInfo, network_info
 from seqlm.models.language_model import LanguageModel, Probs, Reader
 from seqlm.models.scored_text import Ids
 from seqlm.networks.building import open_network
@@ -64,7 +64,7 @@ class StaticNetwork(LanguageModel):
     def _token_nll(self, ids: Ids) -> Nll:
         return stream_nll(self.network, ids)
 
-    def texts_nll(self, texts: Sequence[Ids]) -> list[Nll]:
+    def batch_nll(self, texts: Sequence[Ids]) -> list[Nll]:
         """Return -log p of tokens 2 to N of each text; texts of about one length are read
         together."""
         found = [np.empty(0)] * len(texts)
@@ -115,7 +115,7 @@ def open_run(
     network = open_network(
         layout.run(run), run, vocab.key, device or config.device, num_threads or config.num_threads
     )
-    return StaticNetwork(describe_run(config, vocab), vocab, network)
+    return StaticNetwork(network_info(config, vocab), vocab, network)
 
 
 def dynamic_update(
@@ -149,7 +149,7 @@ def gradient_rms(network: Network, ids: Ids, *, segment_length: int, num_segment
     return [(total / max(len(chosen), 1)) ** 0.5 for total in totals]
 
 
-def rms_on_train(network: Network, train: Ids) -> Weights:
+def train_gradient_rms(network: Network, train: Ids) -> Weights:
     """Return the root mean squares that dynamic evaluation divides by."""
     return gradient_rms(network, train, segment_length=UPDATE_EVERY, num_segments=RMS_SEGMENTS)
 
@@ -159,7 +159,7 @@ def _sums_of_squares(network: Network, ids: Ids, length: int, starts: NDArray[np
     ``starts``."""
     observed = network.copy()
     squares = [0 * weight for weight in observed.weights]
-    with observed.without_subnormals():
+    with observed.flush_denormals():
         for start in starts.tolist():
             raise_if_cancelled()
             state, before = observed.initial_state(1), min(start, SEGMENT_WARMUP)
@@ -185,7 +185,7 @@ def dynamic_nll(
     """
     adapted, stream, segments = network.copy(), np.asarray(ids, np.int64), []
     state = adapted.initial_state(1)
-    with adapted.without_subnormals():
+    with adapted.flush_denormals():
         for start in range(0, len(stream) - 1, update_every):
             raise_if_cancelled()
             inputs, targets = _segment(stream, start, update_every)
@@ -210,7 +210,7 @@ class DynamicNetwork(LanguageModel):
         self, static: StaticNetwork, lr: float, decay: float, rms: Callable[[], Weights]
     ) -> None:
         """Take the static network, the settings of its updates, and what returns
-        :func:`rms_on_train`."""
+        :func:`train_gradient_rms`."""
         super().__init__(static.info.as_dynamic(), static.vocab)
         self._network, self.lr, self.decay, self._rms = static.network, lr, decay, rms
 

@@ -12,7 +12,7 @@ from seqlm.core.elementary import log
 from seqlm.core.errors import ParamsError
 from seqlm.core.layout import Layout, as_path
 from seqlm.core.metrics import Nll
-from seqlm.models.info import ModelInfo, describe_ngram
+from seqlm.models.info import ModelInfo, ngram_info
 from seqlm.models.language_model import LanguageModel, Probs, Reader
 from seqlm.models.scored_text import Ids
 from seqlm.ngrams.arpa import write_arpa
@@ -25,10 +25,10 @@ from seqlm.ngrams.settings import Unknown
 from seqlm.vocab.corpus import load_split
 from seqlm.vocab.vocabulary import Vocab
 
-FEW_TOKENS = 10_000
+SMALL_SAMPLE_TOKENS = 10_000
 """Models of this many tokens of train are compared with the networks of sections 8.5 and 8.6, which
 see as many."""
-ORDERS_OF_FEW = {"char": (1, 3, 5)}
+SMALL_SAMPLE_ORDERS = {"char": (1, 3, 5)}
 """The orders of these models, by kind of token."""
 NUM_UPDATES = 40
 """How many times in a text everything is counted again: with more, scores hardly improve and take
@@ -39,7 +39,7 @@ characters: both take long, and on long texts they add little."""
 
 
 @dataclass(frozen=True)
-class Recounting:
+class EvolvingCounts:
     """The n-gram model at each place of a text: always the same, or one that has counted the text
     before."""
 
@@ -89,7 +89,7 @@ def _same(model: NGramModel, _: Sequence[int] | Ids) -> NGramModel:
 class NGram(LanguageModel):
     """An n-gram model, which may keep counting the text that it reads."""
 
-    def __init__(self, info: ModelInfo, vocab: Vocab, recounting: Recounting) -> None:
+    def __init__(self, info: ModelInfo, vocab: Vocab, recounting: EvolvingCounts) -> None:
         """Take what the model is, the vocabulary of its tokens, and how it counts."""
         super().__init__(info, vocab)
         self._recounting = recounting
@@ -98,10 +98,10 @@ class NGram(LanguageModel):
     def of(cls, model: NGramModel, vocab: Vocab, num_tokens: int | None = None) -> Self:
         """Return a model that stays as it is; ``num_tokens``: the first tokens of train that it
         counts, if not all."""
-        info = describe_ngram(
+        info = ngram_info(
             model.smoothing, model.order, vocab, num_tokens, chosen_on_val=model.chosen_on_val
         )
-        return cls(info, vocab, Recounting.fixed(model))
+        return cls(info, vocab, EvolvingCounts.fixed(model))
 
     @property
     def model(self) -> NGramModel:
@@ -116,11 +116,11 @@ class NGram(LanguageModel):
             found.append(token_nll(model, ids[begin : part.stop + 1])[part.start - begin :])
         return np.concatenate(found)
 
-    def texts_nll(self, texts: Sequence[Ids]) -> list[Nll]:
+    def batch_nll(self, texts: Sequence[Ids]) -> list[Nll]:
         """Return -log p of tokens 2 to N of each text; those of a model that does not count are
         found together."""
         if self.info.dynamic:
-            return super().texts_nll(texts)
+            return super().batch_nll(texts)
         probs = self.model.texts_probs(texts)
         ends = np.cumsum([len(each) for each in probs])
         return np.split(-log(np.concatenate(probs)), ends[:-1]) if probs else []
@@ -153,7 +153,7 @@ class NGram(LanguageModel):
 
 
 class _NGramReader(Reader):
-    def __init__(self, recounting: Recounting) -> None:
+    def __init__(self, recounting: EvolvingCounts) -> None:
         self._recounting, self._model = recounting, recounting.model_after(())
         self._read: list[int] = []
 
@@ -176,24 +176,28 @@ def static_models(layout: Layout, vocab: Vocab) -> list[NGram]:
     ]
 
 
-def orders_of_few(vocab: Vocab) -> tuple[int, ...]:
+def small_sample_orders(vocab: Vocab) -> tuple[int, ...]:
     """Return the orders of the models of few tokens; none if train has no more tokens."""
     return (
-        ORDERS_OF_FEW.get(vocab.kind, ()) if vocab.splits["train"].num_tokens > FEW_TOKENS else ()
+        SMALL_SAMPLE_ORDERS.get(vocab.kind, ())
+        if vocab.splits["train"].num_tokens > SMALL_SAMPLE_TOKENS
+        else ()
     )
 
 
-def model_of_few(layout: Layout, vocab: Vocab, order: int) -> NGram:
+def small_sample_model(layout: Layout, vocab: Vocab, order: int) -> NGram:
     """Return a Kneser-Ney model of the first tokens of train only."""
-    train = load_split(layout.corpus(vocab.kind), "train", mmap=True)[:FEW_TOKENS]
-    counts = count_ngrams(train, len(vocab), max(orders_of_few(vocab)))
-    return NGram.of(KneserNey(counts, order, unknown=_unknown_of(layout, vocab)), vocab, FEW_TOKENS)
+    train = load_split(layout.corpus(vocab.kind), "train", mmap=True)[:SMALL_SAMPLE_TOKENS]
+    counts = count_ngrams(train, len(vocab), max(small_sample_orders(vocab)))
+    return NGram.of(
+        KneserNey(counts, order, unknown=_unknown_of(layout, vocab)), vocab, SMALL_SAMPLE_TOKENS
+    )
 
 
-def recounting_model(layout: Layout, vocab: Vocab, order: int) -> NGram:
+def dynamic_ngram(layout: Layout, vocab: Vocab, order: int) -> NGram:
     """Return a Kneser-Ney model of train that keeps counting."""
-    info = describe_ngram(KneserNey.smoothing, order, vocab).as_dynamic()
-    return NGram(info, vocab, Recounting.of_train(layout, vocab, order, vocab))
+    info = ngram_info(KneserNey.smoothing, order, vocab).as_dynamic()
+    return NGram(info, vocab, EvolvingCounts.of_train(layout, vocab, order, vocab))
 
 
 def _unknown_of(layout: Layout, vocab: Vocab) -> Unknown:

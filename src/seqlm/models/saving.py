@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING
 from seqlm.core.errors import ParamsError
 from seqlm.core.files import (
     read_checksummed,
-    require_sha256,
     sha256_of_file,
     temporary_folder,
+    verify_sha256,
     write_checksummed,
-    write_errors,
+    writing,
 )
 from seqlm.core.layout import Layout, as_path
 
@@ -36,7 +36,7 @@ def save(folder: str | Path, models: "Iterable[LanguageModel]") -> int:
     folder exists and is not empty, and if a model holds nothing to save.
     """
     folder = as_path(folder, "folder")
-    with write_errors(folder):
+    with writing(folder):
         if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
             raise ParamsError(f"{folder}: exists: name a new folder")
     with temporary_folder(folder) as work:
@@ -51,13 +51,13 @@ def save(folder: str | Path, models: "Iterable[LanguageModel]") -> int:
                 for each in ([file] if file.is_file() else sorted(file.iterdir()))
             ):
                 target = work / path.relative_to(root)
-                with write_errors(target):
+                with writing(target):
                     target.parent.mkdir(parents=True, exist_ok=True)
                     shutil.copyfile(path, target)
         found = sorted(path for path in work.rglob("*") if path.is_file())
         hashes = {path.relative_to(work).as_posix(): sha256_of_file(path) for path in found}
         write_checksummed(work / _NAME, {"format": _FORMAT, "sha256": hashes})
-        with write_errors(folder):
+        with writing(folder):
             for path in sorted(work.iterdir()):
                 path.rename(folder / path.name)
         return len(hashes) + 1
@@ -69,5 +69,5 @@ def check_sealed(folder: Path) -> bool:
     if not (folder / _NAME).is_file():
         return False
     for name, digest in read_checksummed(folder / _NAME, _FORMAT, _ADVICE)["sha256"].items():
-        require_sha256(folder / name, digest, _NAME, _ADVICE)
+        verify_sha256(folder / name, digest, _NAME, _ADVICE)
     return True

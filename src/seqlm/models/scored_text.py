@@ -49,7 +49,7 @@ class Stream:
     share: float = 1.0
     """The share of its split that this text is, in characters."""
 
-    def with_spelling(self, nll: Nll) -> Nll:
+    def add_spelling_cost(self, nll: Nll) -> Nll:
         """Return the surprisals of the scored tokens with the cost of spelling the unknown ones.
 
         Raises DataError if the surprisals belong to another text.
@@ -85,7 +85,7 @@ class Stream:
         """
         number = max(len(nll), 1)
         ends = np.cumsum(self.lengths + (self.num_chars - self.lengths.sum()) / number)
-        bits = np.cumsum(self.with_spelling(nll) + self.separator_nll / number) / math.log(2)
+        bits = np.cumsum(self.add_spelling_cost(nll) + self.separator_nll / number) / math.log(2)
         cuts = np.linspace(0, ends[-1], num_blocks + 1)
         return np.asarray(
             np.diff(np.interp(cuts, [0, *ends], [0, *bits])) * num_blocks / self.num_chars
@@ -119,7 +119,7 @@ def measure(nll: Nll, text: Stream) -> dict[str, Any]:
     to another text.
     """
     total, number = float(nll.sum()), max(len(nll), 1)
-    with_costs = float(text.with_spelling(nll).sum()) + text.separator_nll
+    with_costs = float(text.add_spelling_cost(nll).sum()) + text.separator_nll
     values = {
         "nats_per_token": total / number,
         "perplexity": perplexity(total, number),

@@ -23,7 +23,7 @@ from seqlm.ngrams.models.base import token_nll
 from seqlm.ngrams.models.kneser_ney import KneserNey
 from seqlm.vocab.vocabulary import UNKNOWN, Vocab
 
-NLL_OF_ANY_CHARACTER = math.log(NUM_CODE_POINTS)
+UNIFORM_CHAR_NLL = math.log(NUM_CODE_POINTS)
 ORDER = 4
 _KEPT_PROBABILITIES = 5_000_000
 """Probabilities of the next character that are cached: with thousands of characters, those of few
@@ -81,7 +81,7 @@ class SpellingModel:
     def _find_cost(self, word: str) -> float:
         ids = self._encode(_END + word + _END)
         unknown = int(np.count_nonzero(ids == 0))
-        return float(token_nll(self._model, ids).sum()) + unknown * NLL_OF_ANY_CHARACTER
+        return float(token_nll(self._model, ids).sum()) + unknown * UNIFORM_CHAR_NLL
 
     def _encode(self, text: str) -> NDArray[np.int64]:
         return np.array([self._indices.get(character, 0) for character in text], np.int64)
@@ -104,7 +104,7 @@ def spelling_costs(vocab: Vocab, tokens: Sequence[str]) -> NDArray[np.float64]:
     """Return the cost in nats of each of some tokens that a vocabulary lacks; shape
     ``(len(tokens),)``."""
     if vocab.token_kind.is_character or not tokens:
-        return np.full(len(tokens), NLL_OF_ANY_CHARACTER)
+        return np.full(len(tokens), UNIFORM_CHAR_NLL)
     return _kept_model(_ByKey(vocab.key, vocab)).nll(tokens)
 
 

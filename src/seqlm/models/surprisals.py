@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from seqlm.core.cells import is_missing
 from seqlm.core.errors import DataError, ParamsError
 from seqlm.core.metrics import Nll
-from seqlm.core.progress import quantity
+from seqlm.core.progress import count_noun
 from seqlm.core.text import LINE_END, SPACE, TAB
 from seqlm.models.scored_text import Stream, chars_up_to_first, measure
 from seqlm.models.spelling import unknown_costs
@@ -144,7 +144,7 @@ class TextSurprisals:
         """
         found = self.metrics
         if not found["tokens"]:
-            number = quantity(len(self.nll), self.encoded.vocab.token_kind.noun)
+            number = count_noun(len(self.nll), self.encoded.vocab.token_kind.noun)
             raise DataError(f"{which} has only {number} that can be scored: use a longer text")
         bits, perplexity = (
             math.inf if found[name] is None else found[name]
@@ -200,7 +200,7 @@ class TextSurprisals:
         )
 
 
-def words_of(text: str, normalise: str) -> list[str]:
+def split_words(text: str, normalise: str) -> list[str]:
     """Return what white space separates in a text that is not clean."""
     return _WORD[normalise].findall(text)
 
@@ -288,7 +288,7 @@ def read_request(text: object, words: object, groups: object) -> Request:
             )
         groups = _items(groups, "groups must be a list of labels")
         return _grouped(strings(given, "words"), groups, _index_of(words))
-    if not any(map(are_several, given)):
+    if not any(map(is_collection, given)):
         own = strings(given, "words")
         texts = [" ".join(own) if text is None else require_text(text, "the text")]
         return Request(texts, [own], None, index=_index_of(words))
@@ -327,7 +327,7 @@ def _grouped(words: list[str], groups: list[Any], index: Any) -> Request:
     return Request([" ".join(own) for own in lists], lists, list(places), order, index)
 
 
-def are_several(value: object) -> bool:
+def is_collection(value: object) -> bool:
     """Return whether a value is several things, and not one text or number."""
     return (
         isinstance(value, Iterable)
@@ -364,7 +364,7 @@ def strings(value: object, what: str, expected: str = "string") -> list[str]:
 
 def contexts(context: object, texts: Sequence[str]) -> Sequence[object]:
     """Return the context of each of some texts. Raises ParamsError if there are more or fewer."""
-    if not are_several(context):
+    if not is_collection(context):
         return [context] * len(texts)
     found = strings(context, "the context")
     _require_as_many("text", texts, "context", found)
@@ -374,11 +374,11 @@ def contexts(context: object, texts: Sequence[str]) -> Sequence[object]:
 def _require_as_many(noun: str, items: Sequence[Any], other: str, others: Sequence[Any]) -> None:
     if len(items) != len(others):
         raise ParamsError(
-            f"{quantity(len(items), noun)}, but {quantity(len(others), other)}: give one for each"
+            f"{count_noun(len(items), noun)}, but {count_noun(len(others), other)}: give one for each"
         )
 
 
 def _items(value: Any, complaint: str) -> list[Any]:
-    if not are_several(value):
+    if not is_collection(value):
         raise ParamsError(f"{complaint}, not {type(value).__name__}")
     return list(value)

@@ -12,9 +12,9 @@ from seqlm.core.errors import DataError, ParamsError, needs_extra
 from seqlm.core.files import (
     VocabKey,
     read_checksummed,
-    require_sha256,
     require_vocab,
     sha256_of_file,
+    verify_sha256,
     write_bytes,
     write_checksummed,
 )
@@ -137,5 +137,5 @@ def read_weights(folder: Path, run: str, vocab: VocabKey) -> tuple[dict[str, Any
     if description["run"] != run:
         raise DataError(f"{folder}: holds the run {description['run']!r}, not {run!r}: {_ADVICE}")
     require_vocab(path, description["vocab"], vocab, _ADVICE)
-    require_sha256(weights, description["sha256"], path.name, _ADVICE)
+    verify_sha256(weights, description["sha256"], path.name, _ADVICE)
     return description["network"], load_arrays(weights.read_bytes())

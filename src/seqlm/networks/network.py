@@ -116,7 +116,7 @@ class Network(ABC):
         threads."""
 
     @abstractmethod
-    def without_subnormals(self) -> AbstractContextManager[None]:
+    def flush_denormals(self) -> AbstractContextManager[None]:
         """Treat numbers below 1.2e-38 as zero in this thread, if the processor can.
 
         They change no weight, and a processor may take a hundred times as long for them. They arise

@@ -136,8 +136,8 @@ class TorchNetwork(nn.Module, Network):
             torch.set_num_threads(num_threads)
 
     @contextmanager
-    def without_subnormals(self) -> Iterator[None]:
-        """Do what :meth:`Network.without_subnormals` does."""
+    def flush_denormals(self) -> Iterator[None]:
+        """Do what :meth:`Network.flush_denormals` does."""
         torch.set_flush_denormal(True)
         try:
             yield

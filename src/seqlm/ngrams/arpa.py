@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 
 from seqlm.core.elementary import exp
 from seqlm.core.errors import DataError
-from seqlm.core.files import open_packed, replacing
+from seqlm.core.files import atomic_write, open_maybe_gzipped
 from seqlm.core.progress import shown
 from seqlm.core.threads import imap
 from seqlm.ngrams.counts.count_tables import NgramCounts, Probs, Rows
@@ -68,7 +68,7 @@ def write_arpa(path: Path, model: KneserNey, tokens: Sequence[str]) -> None:
     is_plain = {"", *MARKS}.isdisjoint(tokens) and not _SPECIAL.search("".join(tokens))
     fields = [field.encode() for field in (tokens if is_plain else map(escape, tokens))]
     letters, starts = np.frombuffer(b"".join(fields), np.uint8), np.cumsum([0, *map(len, fields)])
-    with replacing(path) as temporary, temporary.open("wb") as plain:
+    with atomic_write(path) as temporary, temporary.open("wb") as plain:
         packed = (
             gzip.GzipFile("", "wb", 6, plain, mtime=0)
             if path.suffix == ".gz"
@@ -208,7 +208,7 @@ def read_arpa(path: Path) -> ArpaModel:
 class _Reader:
     def __init__(self, path: Path) -> None:
         self._path = path
-        with open_packed(path, str(path)) as file:
+        with open_maybe_gzipped(path, str(path)) as file:
             self._text = file.read().removeprefix(BOM_UTF8)
         self._position = 0
         """The byte after what was read."""

@@ -19,8 +19,8 @@ from string import ascii_letters
 import numpy as np
 
 from seqlm.core.errors import DataError
-from seqlm.core.files import read_errors
-from seqlm.core.progress import quantity
+from seqlm.core.files import reading
+from seqlm.core.progress import count_noun
 from seqlm.core.text import LINE_END, SPACE, TextSize
 
 
@@ -30,7 +30,7 @@ def read_raw(path: Path, name: str) -> bytes:
     ``name`` is what errors call the file. Raises DataError, with the byte offset and the line, for
     bytes that are not UTF-8 and for NUL bytes.
     """
-    with read_errors(path):
+    with reading(path):
         data = path.read_bytes()
     offset, problem = data.find(0), "NUL byte at byte {}: this is not a text file"
     try:
@@ -138,6 +138,6 @@ def require_enough(size: TextSize, normalise: str, min_characters: int) -> None:
             else ""
         )
         raise DataError(
-            f"has only {quantity(size.characters, 'character')} and {quantity(size.words, 'word')} after cleaning: "
+            f"has only {count_noun(size.characters, 'character')} and {count_noun(size.words, 'word')} after cleaning: "
             f"use a text of at least {min_characters} characters{other_scripts}"
         )

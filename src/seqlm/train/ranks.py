@@ -29,7 +29,7 @@ class Ranks:
     """The first process, 0, writes and prints."""
     size: int = 1
 
-    def own_rows(self, batch_size: int) -> slice:
+    def shard(self, batch_size: int) -> slice:
         """Return this process's rows of a minibatch. Raises ParamsError if the rows cannot be
         divided evenly."""
         if batch_size % self.size:

@@ -18,7 +18,7 @@ from torch import Tensor
 from seqlm.core.errors import DivergenceError
 from seqlm.core.metrics import Nll, perplexity
 from seqlm.core.optimizer import Optimizer
-from seqlm.core.text import evenly_spaced
+from seqlm.core.text import window_starts
 from seqlm.networks.building import build_network
 from seqlm.networks.network import (
     Network,
@@ -81,7 +81,7 @@ class Trainer:
         self._parameters = list(self.network.parameters())
         self.num_parameters = sum(parameter.numel() for parameter in self._parameters)
         self.plan = Plan.of(config, len(self._train_ids))
-        self._own_rows = ranks.own_rows(self.plan.batch_size)
+        self._own_rows = ranks.shard(self.plan.batch_size)
         self._optimizer = Optimizer(config.optimizer, self._parameters, config.weight_decay)
         self._rng = np.random.default_rng(config.seed)
         self._rng_at_epoch_start = self._rng.bit_generator.state
@@ -298,7 +298,7 @@ def val_nll(network: Network, ids: NDArray[np.integer], max_tokens: int) -> Nll:
     num_targets = len(ids) - 1
     if len(ids) > max_tokens:
         length = max_tokens // _NUM_PASSAGES
-        starts = evenly_spaced(_NUM_PASSAGES, length, num_targets)
+        starts = window_starts(_NUM_PASSAGES, length, num_targets)
         return _windows_nll(network, ids, starts, length, starts + min(_WARMUP, length // 2))
     num_parts = min(_MAX_PARTS, num_targets // _MIN_PART_TOKENS)
     if num_parts < 2:

@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from seqlm.core.errors import DataError
-from seqlm.core.files import read_json, read_npy, read_text, write_blocks, write_json, write_npy
+from seqlm.core.files import read_json, read_npy, read_text, write_json, write_npy, write_npy_blocks
 from seqlm.core.memory import require_memory
 from seqlm.vocab.kinds import Kind, SubwordTokenizer, TokenKind, sample, token_kind
 from seqlm.vocab.separators import estimate_separators
@@ -113,7 +113,7 @@ def build_corpus(
         unknown = np.concatenate(
             [numbers[:0], *(numbers[part[is_unknown[part]]] for part in parts)]
         )
-        digest = write_blocks(
+        digest = write_npy_blocks(
             split_file(folder, split), ids.dtype, num_tokens, (ids[part] for part in parts)
         )
         splits[split] = SplitInfo(num_tokens, num_chars, len(unknown), digest)

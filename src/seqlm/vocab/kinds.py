@@ -30,7 +30,7 @@ from pydantic import Field
 from seqlm.core.errors import DataError, needs_extra
 from seqlm.core.files import read_text
 from seqlm.core.settings import Section
-from seqlm.core.text import evenly_spaced, words
+from seqlm.core.text import window_starts, words
 
 if TYPE_CHECKING:
     from tokenizers import Tokenizer
@@ -191,7 +191,7 @@ def sample(text: str) -> Iterator[str]:
         yield text
         return
     size = _SAMPLE // _PASSAGES
-    for start in evenly_spaced(_PASSAGES, size, len(text)).tolist():
+    for start in window_starts(_PASSAGES, size, len(text)).tolist():
         passage = text[start : start + size]
         blanks = [place for place in (passage.find(" "), passage.find("\n")) if place >= 0]
         yield passage[

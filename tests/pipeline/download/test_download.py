@@ -320,7 +320,7 @@ def test_a_full_disk_is_not_the_fault_of_the_text_that_is_copied(
     monkeypatch.setattr(corpora, "replacing", lambda _: contextlib.nullcontext(Path("/dev/full")))
     (tmp_path / "my.txt").write_bytes(TEXT * (2**21 // len(TEXT)))
     with pytest.raises(MachineError, match=r"corpus\.txt: cannot be written: No space left"):
-        corpora.copy_own_text(tmp_path / "my.txt", tmp_path / "corpus.txt")
+        corpora.copy_text_file(tmp_path / "my.txt", tmp_path / "corpus.txt")
 
 
 @pytest.mark.slow

@@ -8,7 +8,7 @@ import pytest
 
 from made_scores import network, ngram, score, scored_text
 from seqlm.core.layout import Layout
-from seqlm.models.info import describe_mixture
+from seqlm.models.info import mixture_info
 from seqlm.models.mixture import mix
 from seqlm.pipeline.evaluate.mixtures import best_mixture, choose_weights, collect_scores, make_mixtures
 from seqlm.pipeline.evaluate.tables import choices, diagnosed, headlines
@@ -110,7 +110,7 @@ def test_members_with_a_negligible_weight_are_left_out() -> None:
 
 def test_the_name_of_a_mixture_marks_its_dynamic_members_once() -> None:
     larger = network("b", train_chars=5000)
-    static, dynamic = (describe_mixture([A, NGRAM]), describe_mixture([A.as_dynamic(), larger.as_dynamic(), NGRAM]))
+    static, dynamic = (mixture_info([A, NGRAM]), mixture_info([A.as_dynamic(), larger.as_dynamic(), NGRAM]))
     assert (static.name, static.dynamic, static.family, static.chosen_on_val) == ("a+counts", False, "mixture", True)
     assert (dynamic.name, dynamic.dynamic, dynamic.train_chars) == ("a+b+dynamic+counts", True, 5000)
     assert dynamic.members == ("a+dynamic", "b+dynamic", "counts")

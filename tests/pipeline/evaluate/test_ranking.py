@@ -57,8 +57,8 @@ def test_the_best_model_on_val_comes_first_and_is_compared_even_if_another_one_i
     made = table(score(network("weak"), NOISE + 0.3), score(network("chosen"), NOISE + 0.15), lucky)
     assert made["model"].tolist() == ["chosen", "lucky", "weak"]
     # Differences of 0.05 and 0.15 nats.
-    to_best = [np.nan, -0.05 / np.log(2), 0.15 / np.log(2)]
-    assert made["best_difference"].tolist() == pytest.approx(to_best, nan_ok=True)
+    vs_best = [np.nan, -0.05 / np.log(2), 0.15 / np.log(2)]
+    assert made["best_difference"].tolist() == pytest.approx(vs_best, nan_ok=True)
     assert made["best_verdict"].tolist() == [None, "better", "worse"]
 
 
@@ -83,17 +83,17 @@ def test_intervals_are_those_that_the_folds_calibrate() -> None:
 def test_margins_are_those_of_all_comparisons_together() -> None:
     # Four models are three comparisons with the best.
     best, *others = rank(*(score(network(name), NOISE + NOISE[::-1] * n) for n, name in enumerate("abcd")))
-    assert best.to_best == Comparison()
+    assert best.vs_best == Comparison()
     scale = scales_of_text(scored_text(1000), None)
     assert scale is not None
     for number, other in enumerate(others, start=1):
         difference = scored_text(1000).block_bits(NOISE[::-1] * number, 50)
-        assert other.to_best.margin == pytest.approx(scale.differences.compare(difference, 3).margin)
+        assert other.vs_best.margin == pytest.approx(scale.differences.compare(difference, 3).margin)
 
 
 def test_a_short_test_has_no_intervals_and_no_verdicts() -> None:
     results = rank(*(score(network(name), np.full(30, bits)) for name, bits in (("a", 1.0), ("b", 2.0))))
-    assert [(result.interval, result.to_best) for result in results] == [((None, None), Comparison())] * 2
+    assert [(result.interval, result.vs_best) for result in results] == [((None, None), Comparison())] * 2
 
 
 def test_a_row_has_the_properties_of_its_model() -> None:
@@ -116,7 +116,7 @@ def test_a_row_has_the_properties_of_its_model() -> None:
 
 def test_a_model_with_infinite_bits_is_not_compared() -> None:
     results = rank(score(LSTM, NOISE), score(ngram("never"), NOISE, test=ONES * np.inf))
-    assert [(result.interval == (None, None), result.to_best) for result in results] == [
+    assert [(result.interval == (None, None), result.vs_best) for result in results] == [
         (False, Comparison()), (True, Comparison())
     ]  # fmt: skip
 

@@ -7,7 +7,7 @@ import pytest
 
 from made_scores import network, ngram, score, scored_text
 from seqlm.core.layout import Layout
-from seqlm.models.spelling import NLL_OF_ANY_CHARACTER
+from seqlm.models.spelling import UNIFORM_CHAR_NLL
 from seqlm.pipeline.evaluate.ranking import rank_models
 from seqlm.pipeline.evaluate.tables import CLASSES, character_classes, class_table, diagnosed, order_table, passages
 from seqlm.pipeline.score.heldout import Heldout
@@ -73,7 +73,7 @@ def test_classes_of_characters_include_the_cost_of_unknown_ones(heldouts: dict[s
     table = class_table([score], heldouts["char"])
     first = table[table["token_class"] == "first letter"]["bits"].item()
     # After the first letter of the text, z, t and s begin words: one bit each, and z the cost of an unknown character.
-    assert first == pytest.approx(1 + NLL_OF_ANY_CHARACTER / BIT / 3)
+    assert first == pytest.approx(1 + UNIFORM_CHAR_NLL / BIT / 3)
     # The mean over all classes is the value in the main table.
     assert (table["share"] * table["bits"]).sum() == pytest.approx(score.metrics["test"]["bits_per_character"])
 

@@ -11,7 +11,7 @@ from seqlm.core.errors import ParamsError
 from seqlm.core.layout import Layout
 from seqlm.core.settings import check
 from seqlm.models.index import Models
-from seqlm.pipeline.generate.samples import chosen_prefixes, generate_samples, longest_common_substring, repeated_share
+from seqlm.pipeline.generate.samples import generate_samples, longest_common_substring, repeated_share, resolve_prefixes
 from seqlm.pipeline.generate.settings import GenerateParams
 from seqlm.vocab.kinds import KINDS
 from small_runs import ngram_models, write_models
@@ -73,11 +73,11 @@ def test_a_model_needs_no_files_of_other_models(layout: Layout, run_stage: RunSt
 def test_prefixes_are_those_of_the_settings_or_the_beginning_of_val(tmp_path: Path) -> None:
     layout = prepare_stage(tmp_path, "the sea came in and the sea went out again\n")
     # "the sea came in and " has twenty characters: the piece ends before its last space.
-    assert chosen_prefixes("auto", layout) == ["the sea came in and", "the sea went out"]
-    assert chosen_prefixes(["sea", "a"], layout) == ["sea", "a"]
+    assert resolve_prefixes("auto", layout) == ["the sea came in and", "the sea went out"]
+    assert resolve_prefixes(["sea", "a"], layout) == ["sea", "a"]
     # What train never has is not continued.
-    assert chosen_prefixes(["time traveller", "the sea went"], layout) == ["the sea went"]
-    assert chosen_prefixes(["time traveller", "xyz"], layout) == chosen_prefixes("auto", layout)
+    assert resolve_prefixes(["time traveller", "the sea went"], layout) == ["the sea went"]
+    assert resolve_prefixes(["time traveller", "xyz"], layout) == resolve_prefixes("auto", layout)
     others = {"temperatures": [0.0], "num_preds": 1}
     assert check({"prefixes": "auto", **others}, "generate", GenerateParams, source="x").prefixes == "auto"
     for wrong in ("none_such", [], [""], None, 3):

@@ -23,8 +23,8 @@ from seqlm.pipeline.gradients.settings import GradientsParams
 from seqlm.pipeline.gradients.study import (
     Task,
     Truncation,
+    draw_gradients,
     draw_windows,
-    gradient_draws,
     gradient_error,
     keep_frequent,
     reach,
@@ -132,10 +132,10 @@ def test_the_reach_is_the_gradient_of_a_layer_that_starts_from_an_earlier_state(
 def test_randomized_truncation_nears_the_full_gradient_and_regular_truncation_does_not() -> None:
     model, generator = scratch_network(4, 6, factor=40), torch.Generator().manual_seed(0)
     window = np.random.default_rng(0).integers(0, 4, (3, 9))
-    full = gradient_draws(model, window, Truncation("full", 8), 1, generator)[0]
+    full = draw_gradients(model, window, Truncation("full", 8), 1, generator)[0]
 
     def error(strategy: str, length: int, num_draws: int = 4000) -> tuple[float, float]:
-        draws = gradient_draws(model, window, Truncation(strategy, length), num_draws, generator)
+        draws = draw_gradients(model, window, Truncation(strategy, length), num_draws, generator)
         return gradient_error(draws, full)
 
     # Length 1 cuts every step, so no draw differs from another.
@@ -267,8 +267,8 @@ def test_truncations_are_measured_on_an_untrained_network_whose_states_last(cut:
     generator = torch.Generator().manual_seed(0)
     model = study.scratch_network(SMALL_TASK, generator)
     study.scale_recurrence(model)
-    full = gradient_draws(model, WINDOWS, Truncation("full", 8), 1, generator)[0]
-    bias, spread = gradient_error(gradient_draws(model, WINDOWS, cut, 3, generator), full)
+    full = draw_gradients(model, WINDOWS, Truncation("full", 8), 1, generator)[0]
+    bias, spread = gradient_error(draw_gradients(model, WINDOWS, cut, 3, generator), full)
     expected = {"bias": [bias], "spread": [spread], "standard_error": [spread / 3**0.5]}
     assert columns_of(tables["truncation"], strategy=cut.strategy, length=cut.length) == expected
 

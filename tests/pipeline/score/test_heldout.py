@@ -13,7 +13,7 @@ from seqlm.core.errors import DataError
 from seqlm.core.layout import Layout
 from seqlm.models.ngrams import NGram
 from seqlm.models.scored_text import Streams, stream_of
-from seqlm.models.spelling import NLL_OF_ANY_CHARACTER, SpellingModel
+from seqlm.models.spelling import UNIFORM_CHAR_NLL, SpellingModel
 from seqlm.models.surprisals import EncodedText
 from seqlm.networks.network import stream_nll
 from seqlm.ngrams.counts.count_tables import NgramCounts
@@ -168,17 +168,17 @@ def test_the_beginning_of_train(layout: Layout) -> None:
 
 def test_unknown_tokens_cost_their_spelling() -> None:
     text = stream_of(np.array([0, 1, 0]), np.array([1, 1]), np.array([0.0, 7.0]), 2)
-    assert text.with_spelling(np.array([1.0, 2.0])).tolist() == [1, 9]
+    assert text.add_spelling_cost(np.array([1.0, 2.0])).tolist() == [1, 9]
     # Surprisals of another text are refused.
     with pytest.raises(DataError, match="9 surprisals for a text of 10 scored tokens: score again"):
-        scored_text(10).with_spelling(np.ones(9))
+        scored_text(10).add_spelling_cost(np.ones(9))
 
 
 def test_unknown_words_cost_their_spelling() -> None:
     spelling = SpellingModel(["sea", "seas", "tea", "teas", "eat", "seat"])
     likely, unlikely, foreign = spelling.nll(["seats", "ttsse", "sée"])
     assert likely < unlikely
-    assert foreign > NLL_OF_ANY_CHARACTER
+    assert foreign > UNIFORM_CHAR_NLL
     assert spelling.nll([]).shape == (0,)
 
 

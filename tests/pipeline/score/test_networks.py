@@ -13,7 +13,7 @@ from made_scores import network as describe
 from made_scores import stream
 from seqlm.core.settings import read_params
 from seqlm.models import networks as model_networks
-from seqlm.models.info import describe_run
+from seqlm.models.info import network_info
 from seqlm.models.networks import StaticNetwork, dynamic_nll, dynamic_update, gradient_rms
 from seqlm.models.scored_text import Stream, Streams, measure
 from seqlm.networks.building import build_network
@@ -83,7 +83,7 @@ def dynamic_scores(
     made: Network, texts: Streams, log: list[str], params: DynamicParams = PARAMS, num_tuning_tokens: int = 1000
 ) -> list[Scores]:
     scored = model("word", made), heldout(texts, num_tuning_tokens), texts["train"].ids
-    return list(networks.score_dynamically(*scored, params, log.append))
+    return list(networks.tune_and_score_dynamic(*scored, params, log.append))
 
 
 @pytest.mark.parametrize("num_tuning_tokens", [50, 1000])
@@ -128,7 +128,7 @@ def test_val_decides_whether_a_network_is_made_dynamic_and_test_does_not() -> No
 def test_the_runs_of_the_chapter_are_those_with_its_settings() -> None:
     vocab = Vocab("char", list("?ab"), [0] * 3, "\n", {"train": SplitInfo(20_000, 20_000, 0, "")})
     runs = resolve_runs(read_params(PARAMS_FILE), source="params.yaml")
-    infos = [describe_run(run, vocab) for run in runs.values()]
+    infos = [network_info(run, vocab) for run in runs.values()]
     assert {info.name: (info.sampling, info.train_tokens) for info in infos if info.as_in_chapter} == {
         f"{kind}-{sampling}": (sampling, 10_000)
         for kind in ("scratch", "concise")
@@ -137,7 +137,7 @@ def test_the_runs_of_the_chapter_are_those_with_its_settings() -> None:
     assert all(info.run == info.name for info in infos)
     first = runs["scratch-random"]
     for changes in ({"lr": 0.5}, {"num_epochs": 100}, {"num_hiddens": 256}, {"model": "gru"}, {"token": "word"}):
-        assert not describe_run(first.model_copy(update=changes), vocab).as_in_chapter, changes
+        assert not network_info(first.model_copy(update=changes), vocab).as_in_chapter, changes
 
 
 def floats(values: list[float]) -> np.ndarray:

@@ -18,7 +18,7 @@ from seqlm.ngrams.models.base import token_nll
 from seqlm.ngrams.models.kneser_ney import KneserNey
 from seqlm.pipeline.score import ngrams as scored_ngrams
 from seqlm.pipeline.score.heldout import Heldout
-from seqlm.pipeline.score.scores import TRAIN_SUBSET, load_all, load_scores
+from seqlm.pipeline.score.scores import TRAIN_SUBSET, load_scores, load_scores_folder
 from seqlm.train.settings import write_config
 from seqlm.vocab.corpus import SPLITS, load_split
 from seqlm.vocab.kinds import KINDS
@@ -39,7 +39,7 @@ def layout(tmp_path: Path) -> Layout:
 
 
 def names_in(folder: Path) -> list[str]:
-    return [score.name for score in load_all(folder)]
+    return [score.name for score in load_scores_folder(folder)]
 
 
 def test_a_run_is_scored_on_every_split_static_and_dynamic(run_stage: RunStage, layout: Layout) -> None:
@@ -48,7 +48,7 @@ def test_a_run_is_scored_on_every_split_static_and_dynamic(run_stage: RunStage, 
     line = r"^small\+{}: \d\.\d+ bits per character on val{}$"
     assert re.search(line.format("dynamic, lr 0.001, decay 0.01", ""), printed, re.MULTILINE)
     assert re.search(line.format("dynamic", f", {SECONDS}"), printed, re.MULTILINE)
-    static, dynamic = load_all(layout.scores_of_run("small"))
+    static, dynamic = load_scores_folder(layout.scores_of_run("small"))
     network = open_network(layout.run("small"), "small", Vocab.load(layout.vocab("char")).key, "cpu", 1)
     for split in SPLITS:
         assert static.nll[split] == pytest.approx(stream_nll(network, load_split(layout.corpus("char"), split)))
@@ -90,7 +90,7 @@ def test_ngram_models_of_the_beginning_of_train_are_scored(
 ) -> None:
     monkeypatch.setattr(ngrams, "FEW_TOKENS", 60)
     assert run_stage("score", "--kind", "char").returncode == 0
-    found = {score.name: score for score in load_all(layout.scores_of_ngrams("char")) if "@" in score.name}
+    found = {score.name: score for score in load_scores_folder(layout.scores_of_ngrams("char")) if "@" in score.name}
     assert sorted(found) == [f"char-kneser-ney-{order}@60" for order in (1, 3, 5)]
     score, train = found["char-kneser-ney-3@60"], load_split(layout.corpus("char"), "train")
     vocab = Vocab.load(layout.vocab("char"), "char")
@@ -109,7 +109,7 @@ def test_ngram_models_are_scored(kind: str, run_stage: RunStage, layout: Layout)
     printed = succeeded(run_stage("score", "--kind", kind))
     line = rf"^{kind}-kneser-ney-2: \d\.\d+ bits per character on val, {SECONDS}$"
     assert re.search(line, printed, re.MULTILINE)
-    scores = [score for score in load_all(layout.scores_of_ngrams(kind)) if score.info.token == kind]
+    scores = [score for score in load_scores_folder(layout.scores_of_ngrams(kind)) if score.info.token == kind]
     static = [score for score in scores if not score.info.dynamic]
     assert all(score.info.chosen_on_val for score in static if score.info.smoothing == "laplace")  # their epsilons
     assert {score.name for score in static} == set(ngram_models(kind))
@@ -121,7 +121,8 @@ def test_ngram_models_are_scored(kind: str, run_stage: RunStage, layout: Layout)
 
 def test_a_model_over_words_is_scored_over_characters(run_stage: RunStage, layout: Layout) -> None:
     succeeded(run_stage("score", "--kind", "word"))
-    of_characters = [score for score in load_all(layout.scores_of_ngrams("word")) if score.info.token == "char"]
+    scores = load_scores_folder(layout.scores_of_ngrams("word"))
+    of_characters = [score for score in scores if score.info.token == "char"]
     assert [score.name for score in of_characters] == [WORD_TO_CHAR, f"{WORD_TO_CHAR}+dynamic"]
     static = of_characters[0]
     assert (static.info.counted_token, static.info.order) == ("word", 3)
@@ -176,7 +177,7 @@ def test_a_run_over_subwords(run_stage: RunStage, tmp_path: Path) -> None:
     layout = small_training.prepare_stage(tmp_path, TEXT, token="subword", max_tokens=200)
     for stage, *arguments in (("train", "--model", "x"), ("score", "--model", "x")):
         succeeded(run_stage(stage, *arguments))
-    (scores,) = load_all(layout.scores_of_run("x"))
+    (scores,) = load_scores_folder(layout.scores_of_run("x"))
     assert 0 < scores.metrics["test"]["bits_per_character"] < 8
     # The run saw 200 tokens of train; the characters of all but the first are scored.
     vocab, beginning = (Vocab.load(layout.vocab("subword")), Heldout(layout, "subword").beginning("train", 200))

@@ -19,11 +19,11 @@ from seqlm.ngrams.counts.counting import count_ngrams
 from seqlm.ngrams.models.kneser_ney import KneserNey
 from seqlm.pipeline.score.scores import (
     MAX_WINDOWS,
-    load_all,
     load_scores,
+    load_scores_folder,
     perplexity_by_position,
-    save_all,
     save_scores,
+    save_scores_folder,
 )
 from seqlm.vocab.vocabulary import SplitInfo, Vocab
 
@@ -44,8 +44,8 @@ def test_a_score_is_stored_with_all_that_is_known_of_the_model(tmp_path: Path) -
 def test_scores_that_are_no_longer_made_are_removed(tmp_path: Path) -> None:
     log: list[str] = []
     for names in (["a", "b"], ["c", "a"]):
-        save_all(tmp_path, [score(network(name), np.full(4, np.log(2))) for name in names], log.append)
-    assert [score.name for score in load_all(tmp_path)] == ["a", "c"]
+        save_scores_folder(tmp_path, [score(network(name), np.full(4, np.log(2))) for name in names], log.append)
+    assert [score.name for score in load_scores_folder(tmp_path)] == ["a", "c"]
     assert log[-1].startswith("a: 1.000 bits per character on val, ")
 
 

@@ -155,7 +155,7 @@ def input_projection(
 
 
 @jit_internal
-def take_steps(
+def run_layer(
     weights: PackedWeights,
     layer: int,
     tokens: Tokens,
@@ -224,7 +224,7 @@ def read(
                 piece = tokens[start : min(start + at_once, num_steps)]
                 if layer == 0 and weights.spec.embedding_size > 0:
                     embed(weights, piece, steps.embedded, START, rows)
-                take_steps(weights, layer, piece, rows, steps, start, START)
+                run_layer(weights, layer, piece, rows, steps, start, START)
                 if layer == num_layers - 1 and len(logits) > 0:
                     row = start * batch_size
                     output_logits(

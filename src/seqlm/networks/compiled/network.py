@@ -237,7 +237,7 @@ class CompiledNetwork(Network):
         return imap(function, items, self.num_threads)
 
     @contextmanager
-    def without_subnormals(self) -> Iterator[None]:
+    def flush_denormals(self) -> Iterator[None]:
         """Treat numbers below 1.2e-38 as zero in this thread; nothing happens on processors other
         than x86."""
         if not _IS_X86:

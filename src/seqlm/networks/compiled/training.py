@@ -114,7 +114,7 @@ def _forward(buffers: TrainBuffers, rows: BatchRows) -> None:
                 buffers.inputs[start : min(start + at_once, num_steps)],
                 start * batch_size,
             )
-            forward.take_steps(packed, layer, tokens, rows, steps, start, row)
+            forward.run_layer(packed, layer, tokens, rows, steps, start, row)
             if buffers.has_dropout:
                 row += batch_size
                 _drop(

@@ -20,8 +20,8 @@ from seqlm.core.files import (
     read_checksummed,
     read_npy,
     require_vocab,
-    write_blocks,
     write_checksummed,
+    write_npy_blocks,
 )
 from seqlm.ngrams.counts.count_tables import BLOCK_ROWS, Ids, NgramCounts
 from seqlm.ngrams.models.base import Fit, NGramModel, Uniform
@@ -75,7 +75,7 @@ def save_models(
             blocks = (
                 array[start : start + BLOCK_ROWS] for start in range(0, len(array), BLOCK_ROWS)
             )
-            write_blocks(folder / f"{name}_{order}.npy", dtype, len(array), blocks)
+            write_npy_blocks(folder / f"{name}_{order}.npy", dtype, len(array), blocks)
     description = {"vocab": list(vocab), "starts": counts.starts, "settings": settings}
     write_checksummed(folder / "models.json", {"format": FORMAT} | description)
 

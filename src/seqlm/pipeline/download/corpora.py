@@ -14,7 +14,7 @@ import requests
 from pydantic import Field
 
 from seqlm.core.errors import DataError, DownloadError, ParamsError, SeqlmError
-from seqlm.core.files import open_packed, replacing, sha256_of_file, write_errors
+from seqlm.core.files import atomic_write, open_maybe_gzipped, sha256_of_file, writing
 from seqlm.core.progress import Log
 from seqlm.core.settings import Section
 
@@ -57,7 +57,9 @@ def is_registered(name: str, registry: dict[str, Corpus], root: Path) -> bool:
     )
 
 
-def find_corpus(name: str, corpus: Corpus, folders: Sequence[Path], cache: Path, log: Log) -> Path:
+def locate_or_download(
+    name: str, corpus: Corpus, folders: Sequence[Path], cache: Path, log: Log
+) -> Path:
     """Return a file with the hash of ``corpus``: from one of the folders, in their order, the
     cache, or a URL.
 
@@ -91,13 +93,13 @@ def find_corpus(name: str, corpus: Corpus, folders: Sequence[Path], cache: Path,
     raise problem
 
 
-def get_registered(
+def fetch_registered(
     name: str, registry: dict[str, Corpus], fallback: str | None, text: Path, find: Find, log: Log
 ) -> dict[str, Any]:
     """Make ``text`` the registered corpus and return its record. A file with the right SHA-256 is
     kept as it is.
 
-    ``find`` returns the file of a corpus, as :func:`find_corpus` does. If no source can be reached,
+    ``find`` returns the file of a corpus, as :func:`locate_or_download` does. If no source can be reached,
     the corpus ``fallback`` takes its place, and the record and the log say so; but it never
     replaces another text, which would be lost. Raises DownloadError or DataError.
     """
@@ -118,7 +120,7 @@ def get_registered(
             )
             used, reason = fallback, f"no source of {name} could be reached"
             path = find(fallback, registry[fallback])
-        with replacing(text) as temporary:
+        with atomic_write(text) as temporary:
             shutil.copyfile(path, temporary)
     return _record(used, name, reason) | registry[used].model_dump(exclude={"urls"})
 
@@ -129,7 +131,7 @@ def _record(name: str, requested: str, reason: str | None = None) -> dict[str, A
     return {"name": name, "requested": requested, "fallback": reason is not None, "reason": reason}
 
 
-def copy_own_text(path: Path, text: Path, name: str | None = None) -> dict[str, Any]:
+def copy_text_file(path: Path, text: Path, name: str | None = None) -> dict[str, Any]:
     """Copy a user's own text file, unpacked if it is gzip, to ``text`` and return its record.
 
     Raises DataError, which calls it by ``name`` or its path, if it is not a regular file, or is
@@ -139,12 +141,12 @@ def copy_own_text(path: Path, text: Path, name: str | None = None) -> dict[str, 
     if not path.is_file():
         raise DataError(f"{path}: {'not a regular file' if path.exists() else 'no such file'}")
     with (
-        replacing(text) as temporary,
+        atomic_write(text) as temporary,
         temporary.open("wb") as target,
-        open_packed(path, name) as source,
+        open_maybe_gzipped(path, name) as source,
     ):
         while block := source.read(_BLOCK_BYTES):
-            with write_errors(text):  # a full disk is not the fault of the text that is read
+            with writing(text):  # a full disk is not the fault of the text that is read
                 target.write(block)
         if target.tell() == 0:
             raise DataError(f"{name}: empty: use another text")

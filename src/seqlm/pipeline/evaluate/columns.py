@@ -113,11 +113,11 @@ COLUMNS = [
            lambda r: r.interval[0], float, "95 %", _interval),
     Column("ci_high", "Upper end of the 95 % interval of test_bits.", lambda r: r.interval[1]),
     Column("best_difference", "Bits per character on test minus those of the best model, which is in the first row.",
-           lambda r: r.to_best.difference, float, "to best", _difference),
+           lambda r: r.vs_best.difference, float, "to best", _difference),
     Column("best_margin", "Half-width of the simultaneous 95 % confidence interval of best_difference.",
-           lambda r: r.to_best.margin),
+           lambda r: r.vs_best.margin),
     Column("best_verdict", "Whether the model is better or worse than the best model, or the difference is not "
-           "significant.", lambda r: r.to_best.verdict, str),
+           "significant.", lambda r: r.vs_best.verdict, str),
     Column("val_bits", "Bits per character on val; marked ^ if the model has chosen_on_val.",
            lambda r: r.bits("val"), float, "val", _val_with_mark),
     Column("chosen_on_val", "Whether settings, weights or the epoch of the model were chosen on val, so that it looks "

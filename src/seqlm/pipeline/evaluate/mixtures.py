@@ -13,10 +13,10 @@ from seqlm.core.elementary import exp
 from seqlm.core.files import remove_others
 from seqlm.core.layout import Layout
 from seqlm.core.metrics import Nll
-from seqlm.models.info import describe_mixture, write_description
+from seqlm.models.info import mixture_info, write_description
 from seqlm.models.mixture import mix
 from seqlm.models.scored_text import Streams
-from seqlm.pipeline.score.scores import Scores, load_all, make_scores, val_bits
+from seqlm.pipeline.score.scores import Scores, load_scores_folder, make_scores, val_bits
 from seqlm.vocab.kinds import KINDS
 
 NUM_PARTNERS = 4
@@ -36,9 +36,11 @@ def collect_scores(
     ``texts``: kind of token -> its scored texts. Raises DataError if the scores of a model are
     missing.
     """
-    ngrams = [scores for kind in KINDS for scores in load_all(layout.scores_of_ngrams(kind))]
-    ngrams.sort(key=lambda scores: not scores.info.counts_predicted_token)
-    networks = [scores for run in runs for scores in load_all(layout.scores_of_run(run))]
+    ngrams = [
+        scores for kind in KINDS for scores in load_scores_folder(layout.scores_of_ngrams(kind))
+    ]
+    ngrams.sort(key=lambda scores: not scores.info.counts_own_tokens)
+    networks = [scores for run in runs for scores in load_scores_folder(layout.scores_of_run(run))]
     stored = sorted([*ngrams, *networks], key=lambda scores: scores.info.dynamic)
     return [*stored, *make_mixtures(ngrams, networks, texts)]
 
@@ -104,9 +106,7 @@ def best_mixture(members: Sequence[Scores], texts: Streams) -> Scores:
             member.name: weight for member, weight in zip(members, weights.tolist(), strict=True)
         }
     }
-    return make_scores(
-        describe_mixture([member.info for member in members]), mixed, texts, metadata
-    )
+    return make_scores(mixture_info([member.info for member in members]), mixed, texts, metadata)
 
 
 def save_mixtures(folder: Path, scores: Sequence[Scores]) -> None:

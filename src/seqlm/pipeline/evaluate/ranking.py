@@ -18,7 +18,7 @@ class Result:
     interval: Interval
     """Without values if the model gives a token of test no probability, if test is too short, or if
     the interval would reach below 0."""
-    to_best: Comparison
+    vs_best: Comparison
     """Without values for the best model itself, and for models without finite bits."""
     label: str
     """The name that people read (:func:`seqlm.models.info.display_names`)."""
@@ -63,13 +63,13 @@ def rank_models(
 
     def result(each: Scores) -> Result:
         interval: Interval = None, None
-        to_best = Comparison()
+        vs_best = Comparison()
         if scales and each.name in blocks:
             interval = scales.models.interval(blocks[each.name])
             if each is not best and best.name in blocks:
-                to_best = scales.differences.compare(
+                vs_best = scales.differences.compare(
                     blocks[each.name] - blocks[best.name], len(blocks) - 1
                 )
-        return Result(each, interval, to_best, labels[each.name])
+        return Result(each, interval, vs_best, labels[each.name])
 
     return [result(each) for each in sorted(scores, key=place)]

@@ -44,7 +44,7 @@ def order_table(results: Sequence[Result]) -> pd.DataFrame:
     rows = [
         (info.token, info.smoothing, info.order, bits)
         for info, bits in infos
-        if info.counts_predicted_token and info.order and not info.dynamic
+        if info.counts_own_tokens and info.order and not info.dynamic
     ]
     table = pd.DataFrame(rows, columns=["token", "smoothing", "order", "bits_per_character"])
     return table.sort_values(["token", "smoothing", "order"], ignore_index=True)
@@ -77,7 +77,7 @@ def class_table(scores: Sequence[Scores], heldout: Heldout) -> pd.DataFrame:
     masks = {names[index]: classes == index for index in np.unique(classes)}
     rows = []
     for score in scores:
-        nll = test.with_spelling(score.nll["test"])
+        nll = test.add_spelling_cost(score.nll["test"])
         of_class = [
             (name, float(mask.mean()), float(nll[mask].mean() / math.log(2)))
             for name, mask in masks.items()
@@ -119,7 +119,7 @@ def passages(
         [*others, *best.values()], key=lambda each: (each.info.dynamic, val_bits(each))
     ):
         token = each.info.token
-        nll = heldouts[token].stream("test").with_spelling(each.nll["test"])
+        nll = heldouts[token].stream("test").add_spelling_cost(each.nll["test"])
         found[each.name] = passage(token_kind(token), tokens[token], nll, PASSAGE_CHARS)
     return found
 

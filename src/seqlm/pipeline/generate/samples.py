@@ -19,7 +19,7 @@ SEARCHED_TOKENS = 5_000_000
 """Tokens of train, from its beginning, in which prefixes and copied substrings are looked for."""
 
 
-def chosen_prefixes(setting: Sequence[str] | str, layout: Layout) -> list[str]:
+def resolve_prefixes(setting: Sequence[str] | str, layout: Layout) -> list[str]:
     """Return the prefixes of the setting that train has; the first two pieces of val for ``auto``,
     or if it has none.
 
@@ -47,7 +47,7 @@ class Sample:
     """Share of the substrings of eight characters that occurred earlier in the text."""
 
 
-def models_that_generate(models: Models) -> list[str]:
+def generating_models(models: Models) -> list[str]:
     """Return the names of all runs, of each n-gram smoothing's highest order, and of the static
     mixtures.
 
@@ -57,7 +57,7 @@ def models_that_generate(models: Models) -> list[str]:
     highest = {
         (info.token, info.smoothing): info.name
         for info in trained
-        if info.counts_predicted_token and info.order and info.train_tokens is None
+        if info.counts_own_tokens and info.order and info.train_tokens is None
     }
     mixtures = [entry.info.name for entry in models.mixtures() if not entry.info.dynamic]
     return [*run_names(models.layout.configs), *highest.values(), *mixtures]

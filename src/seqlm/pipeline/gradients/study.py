@@ -162,7 +162,7 @@ def truncations(lengths: Sequence[int]) -> list[Truncation]:
     return regular + [Truncation("randomized", length) for length in lengths if length > 1]
 
 
-def gradient_draws(
+def draw_gradients(
     network: Network,
     windows: NDArray[np.int64],
     truncation: Truncation,
@@ -385,7 +385,7 @@ def _truncation_error(task: Task, cut: Truncation) -> tuple[float, float]:
     params, windows, generator = task.params, task.windows, torch.Generator().manual_seed(task.seed)
     model = scratch_network(task, generator)
     scale_recurrence(model)  # with the book's weights, almost nothing is sent back over a step
-    draws = partial(gradient_draws, model, windows, generator=generator)
+    draws = partial(draw_gradients, model, windows, generator=generator)
     full = draws(Truncation("full", params.num_steps), 1)[0]
     return gradient_error(draws(cut, params.num_draws), full)
 

@@ -8,9 +8,9 @@ from itertools import accumulate, pairwise
 from pathlib import Path
 
 from seqlm.core.errors import DataError
-from seqlm.core.files import read_errors, write_bytes
+from seqlm.core.files import reading, write_bytes
 from seqlm.core.memory import require_memory
-from seqlm.core.progress import quantity
+from seqlm.core.progress import count_noun
 from seqlm.core.text import TextSize
 from seqlm.preprocess.cleaning import Letters, clean, decoding_warnings, read_raw, require_enough
 
@@ -94,7 +94,7 @@ def clean_and_split(
     cleaning drops more than a tenth of, or that is too short, and MachineError for one that is too
     large for this machine's memory.
     """
-    with read_errors(path):
+    with reading(path):
         require_memory(path.stat().st_size * _MEMORY_PER_BYTE, name)
     raw = read_raw(path, name)
     letters = Letters.of(raw)
@@ -120,7 +120,7 @@ def clean_and_split(
         sizes = {split: TextSize.of(part) for split, part in parts.items()}
         for split, size in sizes.items():
             if size.words < 2:
-                has = quantity(size.words, "word")
+                has = count_noun(size.words, "word")
                 raise DataError(
                     f"the {split} split has {has}, and needs two: change preprocess.split"
                 )

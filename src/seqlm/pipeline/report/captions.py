@@ -13,7 +13,7 @@ import pandas as pd
 
 from seqlm.core.files import read_csv
 from seqlm.core.layout import Layout
-from seqlm.core.progress import quantity
+from seqlm.core.progress import count_noun
 from seqlm.pipeline.report.drawing import contrasting, smoothed
 
 Labels = Mapping[str, str]
@@ -64,7 +64,7 @@ def position_caption(positions: pd.DataFrame, models: list[str], labels: Labels)
         needed = int(rows["position"][rows["perplexity"] <= _NEAR * last].min())
         if model == models[0] and _NEAR * last < first:
             found.append(
-                f"Beyond about {quantity(needed, 'character')}, more context hardly helps {labels[model]}."
+                f"Beyond about {count_noun(needed, 'character')}, more context hardly helps {labels[model]}."
             )
         elif model == models[-1] and last > _OVERFITTED * first:
             found.append(
@@ -129,7 +129,7 @@ def trained_caption(trained: pd.DataFrame) -> str:
         name = (
             full
             if strategy == "full"
-            else f"{strategy} truncation to {quantity(int(length), 'token')}"
+            else f"{strategy} truncation to {count_noun(int(length), 'token')}"
         )
         means[name] = values.mean()
     best = min(means, key=means.__getitem__)

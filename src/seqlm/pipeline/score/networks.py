@@ -5,16 +5,16 @@ from itertools import product
 
 from seqlm.core.layout import Layout
 from seqlm.core.progress import Log
-from seqlm.models.networks import DynamicNetwork, StaticNetwork, open_run, rms_on_train
+from seqlm.models.networks import DynamicNetwork, StaticNetwork, open_run, train_gradient_rms
 from seqlm.models.scored_text import Ids, bits_or_infinity, measure
 from seqlm.pipeline.score.heldout import Heldout
 from seqlm.pipeline.score.scores import (
     HELD_OUT,
     Scores,
+    format_bits,
     make_scores,
-    save_all,
+    save_scores_folder,
     score_model,
-    shown_bits,
 )
 from seqlm.pipeline.score.settings import DynamicParams, ScoreParams
 from seqlm.vocab.corpus import load_split
@@ -25,7 +25,7 @@ NUM_TUNING_TOKENS = 20_000
 
 def score_run(layout: Layout, run: str, params: ScoreParams, log: Log) -> None:
     """Score a run, and write its scores."""
-    save_all(layout.scores_of_run(run), _scores(layout, run, params.dynamic, log), log)
+    save_scores_folder(layout.scores_of_run(run), _scores(layout, run, params.dynamic, log), log)
 
 
 def _scores(layout: Layout, run: str, dynamic: DynamicParams | None, log: Log) -> Iterator[Scores]:
@@ -36,10 +36,10 @@ def _scores(layout: Layout, run: str, dynamic: DynamicParams | None, log: Log) -
     yield score_model(model, heldout)
     if dynamic is not None and model.info.train_tokens is None:
         train = load_split(layout.corpus(model.vocab.kind), "train", mmap=True)
-        yield from score_dynamically(model, heldout, train, dynamic, log)
+        yield from tune_and_score_dynamic(model, heldout, train, dynamic, log)
 
 
-def score_dynamically(
+def tune_and_score_dynamic(
     model: StaticNetwork, heldout: Heldout, train: Ids, params: DynamicParams, log: Log
 ) -> Iterator[Scores]:
     """Yield the scores on val and test of a network that keeps learning, unless no setting improves
@@ -51,8 +51,8 @@ def score_dynamically(
     beginning, streams = heldout.beginning("val", NUM_TUNING_TOKENS), heldout.streams
     name, imap = model.info.as_dynamic().name, model.network.imap
     unchanged = measure(beginning.nll(model.token_nll), beginning)
-    log(f"{name}, lr 0: {shown_bits(unchanged)} on val")
-    rms = rms_on_train(model.network, train)
+    log(f"{name}, lr 0: {format_bits(unchanged)} on val")
+    rms = train_gradient_rms(model.network, train)
     models = [
         DynamicNetwork(model, *settings, lambda: rms)
         for settings in product(params.lrs, params.decays)
@@ -62,7 +62,7 @@ def score_dynamically(
         models, imap(lambda each: beginning.nll(each.token_nll), models), strict=True
     ):
         tried.append(measure(nll, beginning))
-        log(f"{name}, lr {each.lr:g}, decay {each.decay:g}: {shown_bits(tried[-1])} on val")
+        log(f"{name}, lr {each.lr:g}, decay {each.decay:g}: {format_bits(tried[-1])} on val")
     best = min(range(len(models)), key=lambda index: bits_or_infinity(tried[index]))
     if bits_or_infinity(tried[best]) >= bits_or_infinity(unchanged):
         log(f"{name}: left out, because no learning rate is better than 0 on val")

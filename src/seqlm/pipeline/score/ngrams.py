@@ -17,22 +17,22 @@ from seqlm.core.files import read_checksummed, write_checksummed
 from seqlm.core.layout import Layout
 from seqlm.core.metrics import Nll
 from seqlm.core.progress import Log
+from seqlm.models.char_from_words import open_char_from_words
 from seqlm.models.language_model import LanguageModel
 from seqlm.models.ngrams import (
     MAX_TOKENS,
     NGram,
-    model_of_few,
-    orders_of_few,
-    recounting_model,
+    dynamic_ngram,
+    small_sample_model,
+    small_sample_orders,
     static_models,
 )
 from seqlm.models.scored_text import Ids
-from seqlm.models.word_to_char import words_as_characters
 from seqlm.ngrams.counts.counting import count_ngrams
 from seqlm.ngrams.models.base import token_nll
 from seqlm.ngrams.models.kneser_ney import FALLBACK_DISCOUNTS, KneserNey
 from seqlm.pipeline.score.heldout import Heldout
-from seqlm.pipeline.score.scores import Scores, save_all, score_model
+from seqlm.pipeline.score.scores import Scores, save_scores_folder, score_model
 from seqlm.pipeline.score.settings import DynamicCountsParams, ScoreParams
 from seqlm.vocab.corpus import load_corpus
 from seqlm.vocab.kinds import Kind
@@ -52,9 +52,11 @@ predict."""
 def score_kind(layout: Layout, kind: Kind, params: ScoreParams, log: Log) -> None:
     """Score all n-gram models over a kind of token; the best one over words is also read as one
     over characters."""
-    save_all(layout.scores_of_ngrams(kind), _scores(layout, kind, params.dynamic_counts, log), log)
+    save_scores_folder(
+        layout.scores_of_ngrams(kind), _scores(layout, kind, params.dynamic_counts, log), log
+    )
     if kind == "char":
-        # After save_all, which removes every other file of this folder.
+        # After save_scores_folder, which removes every other file of this folder.
         cross_validate(layout).save(layout.folds)
 
 
@@ -66,17 +68,17 @@ def _scores(
     _log_fallbacks(static, log)
     models: list[LanguageModel] = [
         *static,
-        *(model_of_few(layout, counted, order) for order in orders_of_few(counted)),
+        *(small_sample_model(layout, counted, order) for order in small_sample_orders(counted)),
     ]
     num_tokens = counted.splits["train"].num_tokens
     is_word_to_char = kind == "word" and _is_read_as_characters(counted, log)
     if is_word_to_char:
-        models.append(words_as_characters(layout, counted))
+        models.append(open_char_from_words(layout, counted))
     if dynamic is not None and num_tokens <= MAX_TOKENS:
         order = min(dynamic.order[kind], num_tokens)
-        models.append(recounting_model(layout, counted, order))
+        models.append(dynamic_ngram(layout, counted, order))
         if is_word_to_char:
-            models.append(words_as_characters(layout, counted, order))
+            models.append(open_char_from_words(layout, counted, order))
     elif dynamic is not None:
         log(
             f"{kind}: no model keeps counting, because train has {num_tokens:,} tokens, more than {MAX_TOKENS:,}"

@@ -11,7 +11,7 @@ import numpy as np
 from seqlm.core.errors import DataError
 from seqlm.core.files import read_npy, remove_others, write_npy
 from seqlm.core.metrics import Nll, perplexity
-from seqlm.core.progress import Log, clocked
+from seqlm.core.progress import Log, timed
 from seqlm.models.info import ModelInfo, read_description, write_description
 from seqlm.models.language_model import LanguageModel
 from seqlm.models.scored_text import Ids, Stream, bits_or_infinity, measure
@@ -105,17 +105,17 @@ def perplexity_by_position(model: LanguageModel, ids: Ids) -> list[float | None]
     windows = np.asarray(ids)[starts[:, None] + np.arange(length)].astype(np.int64)
     values = [
         perplexity(float(total), len(starts))
-        for total in np.stack(model.texts_nll(list(windows))).sum(0)
+        for total in np.stack(model.batch_nll(list(windows))).sum(0)
     ]
     return [value if math.isfinite(value) else None for value in values]
 
 
-def shown_bits(metrics: Mapping[str, Any]) -> str:
+def format_bits(metrics: Mapping[str, Any]) -> str:
     """Return bits per character for a terminal."""
     return f"{bits_or_infinity(metrics):.3f} bits per character"
 
 
-def save_all(folder: Path, scores: Iterable[Scores], log: Log) -> None:
+def save_scores_folder(folder: Path, scores: Iterable[Scores], log: Log) -> None:
     """Write the scores of each model to a subfolder with its name; remove everything else in the
     folder.
 
@@ -124,10 +124,10 @@ def save_all(folder: Path, scores: Iterable[Scores], log: Log) -> None:
     """
     names = []
     folder.mkdir(parents=True, exist_ok=True)
-    for each, seconds in clocked(scores):
+    for each, seconds in timed(scores):
         save_scores(folder / each.name, each)
         names.append(each.name)
-        log(f"{each.name}: {shown_bits(each.metrics['val'])} on val, {seconds:.1f} s")
+        log(f"{each.name}: {format_bits(each.metrics['val'])} on val, {seconds:.1f} s")
     remove_others(names, folder)
 
 
@@ -140,7 +140,7 @@ def save_scores(folder: Path, scores: Scores) -> None:
     )
 
 
-def load_all(folder: Path) -> list[Scores]:
+def load_scores_folder(folder: Path) -> list[Scores]:
     """Return the scores in the subfolders of a folder, by name. Raises DataError if there is no
     such folder."""
     if not folder.is_dir():

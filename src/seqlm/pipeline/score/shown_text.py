@@ -12,11 +12,11 @@ import numpy as np
 
 from seqlm.core.errors import DataError
 from seqlm.core.metrics import Nll
-from seqlm.core.progress import quantity, shown
+from seqlm.core.progress import count_noun, shown
 from seqlm.core.text import TextSize
 from seqlm.models.language_model import cleaning_remarks
 from seqlm.models.surprisals import TextSurprisals
-from seqlm.pipeline.download.corpora import copy_own_text
+from seqlm.pipeline.download.corpora import copy_text_file
 from seqlm.preprocess.cleaning import clean_text, read_raw, require_enough
 from seqlm.vocab.kinds import TokenKind
 
@@ -53,7 +53,7 @@ def read_user_text(path: Path, normalise: str, stdin: BinaryIO) -> UserText:
         if path == STDIN:
             path = Path(folder) / name
             path.write_bytes(stdin.read())
-        copy_own_text(path, copy, name)
+        copy_text_file(path, copy, name)
         original = read_raw(copy, name).decode()
     remarks, text = cleaning_remarks(original, normalise), clean_text(original, normalise)
     try:
@@ -75,7 +75,7 @@ def describe_score(name: str, found: TextSurprisals) -> str:
     )
     return (
         f"{name}: perplexity {perplexity} per {found.encoded.vocab.kind}, {bits} bits per character, "
-        f"{quantity(score.tokens, 'token')}, {score.unknown_share:.1%} of them unknown"
+        f"{count_noun(score.tokens, 'token')}, {score.unknown_share:.1%} of them unknown"
     )
 
 

@@ -23,7 +23,7 @@ def find_line_separator(setting: str, normalise: str, record: Path) -> str:
     return "\n" if normalise == "none" else str(read_json(record)["line_separator"])
 
 
-BITS_OF_ANY_CHARACTER = math.log2(NUM_CODE_POINTS)
+UNIFORM_CHAR_BITS = math.log2(NUM_CODE_POINTS)
 """The cost of a character that a model lacks: one of all Unicode code points, equally likely."""
 _UNKNOWN_JUMP, _UNKNOWN_RATIO = 0.05, 2.0
 """By more than this, the share of unknown tokens does not grow within one text."""
@@ -49,10 +49,10 @@ def corpus_warnings(vocab: Vocab, train: NDArray[np.integer]) -> list[str]:
                 f"{more:.1%} of the {kind.noun}s of {split} are unknown, but only {less:.1%} of those of {before}: "
                 f"{split} may hold other text, such as a licence or another language"
             )
-    cost = BITS_OF_ANY_CHARACTER * test.num_unknown / test.num_chars
+    cost = UNIFORM_CHAR_BITS * test.num_unknown / test.num_chars
     if kind.is_character and cost >= _COST_WORTH_A_WARNING:
         found.append(
             f"unknown characters add {cost:.2f} bits per character to every model's score on test: each is charged "
-            f"{BITS_OF_ANY_CHARACTER:.1f} bits, as one of {NUM_CODE_POINTS:,} code points"
+            f"{UNIFORM_CHAR_BITS:.1f} bits, as one of {NUM_CODE_POINTS:,} code points"
         )
     return found

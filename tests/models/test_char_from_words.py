@@ -5,9 +5,9 @@ from collections.abc import Sequence
 import numpy as np
 import pytest
 
-from seqlm.models.ngrams import Recounting
+from seqlm.models.char_from_words import CharacterPredictor, Lexicon
+from seqlm.models.ngrams import EvolvingCounts
 from seqlm.models.spelling import SpellingModel
-from seqlm.models.word_to_char import CharacterPredictor, Lexicon
 from seqlm.ngrams.counts.counting import count_ngrams
 from seqlm.ngrams.models.kneser_ney import KneserNey
 from seqlm.vocab.separators import Separators, estimate_separators
@@ -35,7 +35,7 @@ def predictor(separator: str) -> CharacterPredictor:
 
 
 def nll(characters: Sequence[str], separator: str) -> np.ndarray:
-    return lexicon(separator).nll(characters, Recounting.fixed(model()))
+    return lexicon(separator).nll(characters, EvolvingCounts.fixed(model()))
 
 
 @pytest.mark.parametrize("separator", ["", " ", "\n"])
@@ -85,7 +85,7 @@ def test_the_model_of_each_part_gets_the_words_read_before_it() -> None:
         return model()
 
     text = " ".join(WORDS[:30])
-    found = lexicon(" ").nll(text, Recounting(model_after, num_updates=3))
+    found = lexicon(" ").nll(text, EvolvingCounts(model_after, num_updates=3))
     assert found == pytest.approx(nll(text, " "))
     third = -(-(len(text) - 1) // 3)
     ends = [0, third, 2 * third]
@@ -111,7 +111,7 @@ def test_all_letters_that_the_character_vocabulary_lacks_count_as_one_letter() -
     text = " ".join(WORDS[:60])
     shown = [character if character in few else "<unk>" for character in text]
     # One letter instead of two is easier to predict.
-    assert lexicon(" ", few).nll(shown, Recounting.fixed(model())).sum() < nll(text, " ").sum()
+    assert lexicon(" ", few).nll(shown, EvolvingCounts.fixed(model())).sum() < nll(text, " ").sum()
     reader = CharacterPredictor(lexicon(" ", few), model())
     for character in shown[:100]:
         probs = [reader.prob(other) for other in few if other != "\n"]

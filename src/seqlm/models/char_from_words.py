@@ -25,9 +25,9 @@ from numpy.typing import NDArray
 from seqlm.core import elementary
 from seqlm.core.layout import Layout
 from seqlm.core.metrics import Nll
-from seqlm.models.info import ModelInfo, describe_ngram
+from seqlm.models.info import ModelInfo, ngram_info
 from seqlm.models.language_model import LanguageModel, Probs, Reader
-from seqlm.models.ngrams import Recounting
+from seqlm.models.ngrams import EvolvingCounts
 from seqlm.models.scored_text import Ids
 from seqlm.models.spelling import SpellingModel
 from seqlm.ngrams.models.base import NGramModel
@@ -102,7 +102,7 @@ class Lexicon:
         prob = self.spelling.prob(prefix, character)
         return prob if self.spelling.knows(character) else prob / self._num_unspelled
 
-    def nll(self, characters: Sequence[str], recounting: Recounting) -> Nll:
+    def nll(self, characters: Sequence[str], recounting: EvolvingCounts) -> Nll:
         """Return -log p of characters 2 to N of a text, shape ``(N - 1,)``, under a model over
         words.
 
@@ -286,12 +286,12 @@ class CharacterPredictor:
         return context, (*hypothesis.ended, word)
 
 
-class WordToChar(LanguageModel):
+class CharFromWords(LanguageModel):
     """A model over words that is read as a model over characters; it may keep counting the words
     that it reads."""
 
     def __init__(
-        self, info: ModelInfo, characters: Vocab, lexicon: Lexicon, recounting: Recounting
+        self, info: ModelInfo, characters: Vocab, lexicon: Lexicon, recounting: EvolvingCounts
     ) -> None:
         """Take what the model is, the vocabulary of characters, the words, and how the model over
         words counts."""
@@ -307,7 +307,9 @@ class WordToChar(LanguageModel):
 
 
 class _CharacterReader(Reader):
-    def __init__(self, lexicon: Lexicon, characters: Sequence[str], recounting: Recounting) -> None:
+    def __init__(
+        self, lexicon: Lexicon, characters: Sequence[str], recounting: EvolvingCounts
+    ) -> None:
         self._predictor = CharacterPredictor(lexicon, recounting.model_after(()))
         self._characters, self._recounting, self._num_read = characters, recounting, 0
 
@@ -321,14 +323,14 @@ class _CharacterReader(Reader):
         return np.array([self._predictor.prob(character) for character in self._characters])
 
 
-def describe_word_to_char(order: int, characters: Vocab) -> ModelInfo:
+def char_from_words_info(order: int, characters: Vocab) -> ModelInfo:
     """Return the description of the Kneser-Ney model of this order over words, read as a model over
     characters."""
-    info = describe_ngram(KneserNey.smoothing, order, characters)
+    info = ngram_info(KneserNey.smoothing, order, characters)
     return replace(info, name=f"char-by-word-{KneserNey.smoothing}-{order}", counted_token="word")
 
 
-def words_as_characters(layout: Layout, words: Vocab, order: int | None = None) -> WordToChar:
+def open_char_from_words(layout: Layout, words: Vocab, order: int | None = None) -> CharFromWords:
     """Return the Kneser-Ney model of the highest order over words, read as a model over characters.
 
     With an ``order``, a model of this order that keeps counting.
@@ -338,10 +340,10 @@ def words_as_characters(layout: Layout, words: Vocab, order: int | None = None) 
     lexicon = Lexicon(words.tokens, words.counts, characters.tokens, words.separators)
     counted = load_kneser_ney(layout.ngrams("word"), words.key)
     info, recounting = (
-        describe_word_to_char(order or counted.order, characters),
-        Recounting.fixed(counted),
+        char_from_words_info(order or counted.order, characters),
+        EvolvingCounts.fixed(counted),
     )
     if order is not None:
-        recounting = Recounting.of_train(layout, words, order, characters)
+        recounting = EvolvingCounts.of_train(layout, words, order, characters)
         info = info.as_dynamic()
-    return WordToChar(info, characters, lexicon, recounting)
+    return CharFromWords(info, characters, lexicon, recounting)
