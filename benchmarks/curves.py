@@ -225,7 +225,7 @@ def train(corpus: Corpus, name: str, num_chars: int) -> tuple[Trainer, Stopwatch
     """Train a network; it gets the weights that are best on val."""
     torch.set_num_threads(1)
     config = corpus.config(name, num_chars)
-    trainer, watch = (Trainer(config, len(corpus.vocab), corpus.train, corpus.val, torch.device("cpu")), Stopwatch())
+    trainer, watch = (Trainer(config, len(corpus.vocab), corpus.train, corpus.val, "cpu"), Stopwatch())
     trainer.train(watch)
     trainer.network.load_weights(trainer.chosen_weights()[1])
     return trainer, watch

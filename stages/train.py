@@ -27,8 +27,6 @@ def main(layout: Layout, run: str) -> None:
     weights as one that was not interrupted. If torchrun starts several processes, they
     train together, each on some rows of every minibatch.
     """
-    import torch
-
     from seqlm.core.devices import resolve_device
     from seqlm.core.files import write_json, write_table
     from seqlm.networks.building import save_network
@@ -48,9 +46,8 @@ def main(layout: Layout, run: str) -> None:
     from seqlm.vocab.vocabulary import Vocab
 
     config = read_config(layout.config(run))
-    torch.set_num_threads(
-        max(config.num_threads // int(os.environ.get("LOCAL_WORLD_SIZE", "1")), 1)
-    )
+    num_processes = int(os.environ.get("LOCAL_WORLD_SIZE", "1"))
+    num_threads = max(config.num_threads // num_processes, 1)
     device = resolve_device(config.device)
     vocab = Vocab.load(layout.vocab(config.token))
     train_ids, val_ids = (
@@ -61,7 +58,13 @@ def main(layout: Layout, run: str) -> None:
         is_first = ranks.rank == 0
         prefix_ids = vocab.encode(vocab.tokenize(prefix)).tolist()
         trainer = Trainer(
-            config, len(vocab), train_ids, val_ids, device, ranks, prefix_ids if is_first else ()
+            config.model_copy(update={"num_threads": num_threads}),
+            len(vocab),
+            train_ids,
+            val_ids,
+            device,
+            ranks,
+            prefix_ids if is_first else (),
         )
         if is_first:
             processes = f", {ranks.size} processes" if ranks.size > 1 else ""

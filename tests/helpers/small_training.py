@@ -23,7 +23,7 @@ def config(**changes: Any) -> RunConfig:
 
 
 def trainer(run: RunConfig, text: np.ndarray = TEXT, val: np.ndarray = TEXT[:40]) -> Trainer:
-    return Trainer(run, 6, text, val, torch.device("cpu"), prefix=[1, 2])
+    return Trainer(run, 6, text, val, "cpu", prefix=[1, 2])
 
 
 def trained(run: RunConfig, text: np.ndarray = TEXT) -> Trainer:

@@ -1,15 +1,17 @@
 """Devices that hold tensors."""
 
-import torch
-
-from seqlm.core.errors import MachineError
+from seqlm.core.errors import MachineError, needs_extra
 
 
-def resolve_device(name: str) -> torch.device:
-    """Return the device of this name; ``auto`` is the first of cuda, mps, cpu that is available.
+def resolve_device(name: str) -> str:
+    """Return the name of the device; ``auto`` is the first of cuda, mps, cpu that is available.
 
     Raises MachineError if the device is missing: training never moves to the CPU unasked.
     """
+    if name == "cpu":
+        return name
+    with needs_extra("torch", f"the device {name!r}"):
+        import torch
     is_available = {
         "cuda": torch.cuda.is_available(),
         "mps": torch.backends.mps.is_available(),
@@ -20,4 +22,4 @@ def resolve_device(name: str) -> torch.device:
         raise MachineError(
             f"device: {name}: this machine has none: set device to auto or one of: {', '.join(available)}"
         )
-    return torch.device(available[0] if name == "auto" else name)
+    return available[0] if name == "auto" else name

@@ -1,9 +1,12 @@
 """From a network's settings to a network, new or stored, with PyTorch only if it is needed."""
 
+from collections.abc import Mapping
 from pathlib import Path
 from pkgutil import resolve_name
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+from numpy.typing import NDArray
 from safetensors.numpy import load as load_arrays
 from safetensors.numpy import save as save_arrays
 
@@ -21,7 +24,8 @@ from seqlm.core.files import (
 from seqlm.core.layout import NETWORK_FILES
 from seqlm.core.settings import check
 from seqlm.networks.compiled.network import CompiledNetwork
-from seqlm.networks.compiled.weights import KINDS_WITH_LOOPS
+from seqlm.networks.compiled.weights import KINDS_WITH_LOOPS, shapes_of
+from seqlm.networks.initial import initial_weights, weights_rng
 from seqlm.networks.kinds import NETWORK_KINDS
 from seqlm.networks.network import Network
 from seqlm.networks.settings import NetworkSettings
@@ -37,30 +41,29 @@ _DESCRIPTION, _WEIGHTS = NETWORK_FILES
 
 
 def build_network(
-    settings: NetworkSettings, vocab_size: int, seed: int, device: "str | torch.device" = "cpu"
+    settings: NetworkSettings,
+    vocab_size: int,
+    seed: int,
+    device: "str | torch.device" = "cpu",
+    num_threads: int = 1,
 ) -> Network:
-    """Return an untrained network on a device; equal settings and seeds give equal weights
-    everywhere."""
-    network: TorchNetwork = resolve_name(NETWORK_KINDS[settings.model].network)(
-        settings, vocab_size, seed
-    )
-    return compile_if_possible(network, settings, device)
+    """Return an untrained network on a device.
 
-
-def compile_if_possible(
-    network: "TorchNetwork", settings: NetworkSettings, device: "str | torch.device" = "cpu"
-) -> Network:
-    """Return a network on a device: as compiled loops on a CPU with FMA, if its kind has them and
-    ``engine: auto``.
-
-    The loops read text with as many threads as PyTorch has now.
+    Equal settings and seeds give equal weights everywhere. On a CPU with FMA it runs as compiled
+    loops, if its kind has them and ``engine: auto``: PyTorch is not imported then.
     """
-    if not _runs_compiled(settings, device):
-        return network.to(device)
-    import torch
-
-    weights = {name: weight.numpy() for name, weight in network.named_weights().items()}
-    return CompiledNetwork(settings, network.vocab_size, weights, torch.get_num_threads())
+    rng = weights_rng(seed)
+    if _runs_compiled(settings, device):
+        weights = initial_weights(settings, shapes_of(settings, vocab_size), rng)
+        return CompiledNetwork(settings, vocab_size, weights, num_threads)
+    with needs_extra("torch", f"a network of the kind {settings.model} on {device}"):
+        import torch
+    torch.set_num_threads(num_threads)
+    create = resolve_name(NETWORK_KINDS[settings.model].network)
+    network: TorchNetwork = create(settings, vocab_size)
+    shapes = {name: tuple(weight.shape) for name, weight in network.named_weights().items()}
+    network.load_weights(initial_weights(settings, shapes, rng))
+    return network.to(device)
 
 
 def save_network(
@@ -68,7 +71,7 @@ def save_network(
     run: str,
     settings: NetworkSettings,
     vocab: VocabKey,
-    weights: "dict[str, torch.Tensor]",
+    weights: Mapping[str, NDArray[np.float32]],
 ) -> None:
     """Write ``weights.safetensors``, and ``model.json`` with the settings and the SHA-256 of the
     weights.
@@ -76,7 +79,7 @@ def save_network(
     Of the settings of a run only those of the network are stored.
     """
     path = folder / _WEIGHTS
-    write_bytes(path, save_arrays({name: weight.numpy() for name, weight in weights.items()}))
+    write_bytes(path, save_arrays(dict(weights)))
     write_checksummed(
         folder / _DESCRIPTION,
         {
@@ -105,14 +108,10 @@ def open_network(folder: Path, run: str, vocab: VocabKey, device: str, num_threa
         raise DataError(f"{error}: {_ADVICE}") from error
     if _runs_compiled(settings, device):
         return CompiledNetwork(settings, vocab[0], weights, num_threads)
-    with needs_extra("torch", f"the network {run!r} ({settings.model}, device {device!r})"):
-        import torch
-
     from seqlm.core.devices import resolve_device
 
-    torch.set_num_threads(num_threads)
-    network = build_network(settings, vocab[0], seed=0, device=resolve_device(device))
-    network.load_weights({name: torch.from_numpy(weight) for name, weight in weights.items()})
+    network = build_network(settings, vocab[0], 0, resolve_device(device), num_threads)
+    network.load_weights(weights)
     return network
 
 

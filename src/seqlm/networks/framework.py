@@ -1,6 +1,5 @@
 """Recurrent networks on the framework's own layers (section 8.6): rnn, gru, lstm."""
 
-import torch
 from torch import Tensor, nn
 
 from seqlm.networks.network import DropoutMask
@@ -20,40 +19,24 @@ class FrameworkRNN(TorchNetwork):
     embedding is learned, between layers, and before the output.
     """
 
-    def __init__(self, settings: NetworkSettings, vocab_size: int, seed: int) -> None:
-        """Draw the weights from PyTorch's distributions, by ``seed``.
-
-        They are drawn in double precision: in single precision, PyTorch's numbers depend on the
-        processor.
-        """
+    def __init__(self, settings: NetworkSettings, vocab_size: int) -> None:
+        """A network whose weights are PyTorch's own: :func:`build_network` draws them."""
         super().__init__()
-        self.vocab_size, self.num_hiddens, self.dropout = (
-            vocab_size,
-            settings.num_hiddens,
-            settings.dropout,
-        )
-        embedding_size, double = settings.size_of_embedding, torch.float64
+        self.vocab_size, self.num_hiddens = vocab_size, settings.num_hiddens
+        self.dropout = settings.dropout
+        embedding_size = settings.size_of_embedding
         options = {"nonlinearity": settings.activation} if settings.model == "rnn" else {}
-        with torch.random.fork_rng(devices=[]):
-            torch.manual_seed(seed)
-            self.embedding = (
-                None
-                if embedding_size is None
-                else nn.Embedding(vocab_size, embedding_size, dtype=double)
-            )
-            sizes = [embedding_size or vocab_size] + [self.num_hiddens] * (settings.num_layers - 1)
-            self.layers = nn.ModuleList(
-                _LAYERS[settings.model](
-                    size, self.num_hiddens, batch_first=True, dtype=double, **options
-                )
-                for size in sizes
-            )
-            self.output = nn.Linear(self.num_hiddens, vocab_size, dtype=double)
-            if settings.tie_weights and self.embedding is not None:
-                # An output matrix drawn as an embedding, from N(0, 1), would start far too large.
-                nn.init.normal_(self.embedding.weight, 0, self.num_hiddens**-0.5)
-                self.output.weight = self.embedding.weight
-        self.float()
+        self.embedding = (
+            None if embedding_size is None else nn.Embedding(vocab_size, embedding_size)
+        )
+        sizes = [embedding_size or vocab_size] + [self.num_hiddens] * (settings.num_layers - 1)
+        self.layers = nn.ModuleList(
+            _LAYERS[settings.model](size, self.num_hiddens, batch_first=True, **options)
+            for size in sizes
+        )
+        self.output = nn.Linear(self.num_hiddens, vocab_size)
+        if settings.tie_weights and self.embedding is not None:
+            self.output.weight = self.embedding.weight
         self._has_cell = settings.model == "lstm"
 
     def initial_state(self, batch_size: int) -> State:

@@ -1,10 +1,11 @@
 """Networks: what training, scoring and generation need of them, in arrays, and scoring and
 generation with them."""
 
+import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Literal, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,10 +13,6 @@ from numpy.typing import NDArray
 from seqlm.core.elementary import exp
 from seqlm.core.metrics import Nll
 from seqlm.core.threads import R, T
-
-if TYPE_CHECKING:
-    from torch import Tensor
-    from torch.nn import Parameter
 
 Ids = NDArray[np.int64]
 Logits = NDArray[np.float32]
@@ -26,7 +23,7 @@ Weights = list[Any]
 """Parameters, or numbers of the same shapes: arrays, or tensors of a network that PyTorch computes.
 Both add, multiply and divide in the same way."""
 
-DropoutMask = Callable[[int, float], "Tensor"]
+DropoutMask = Callable[[int, float], NDArray[np.float32]]
 """Draws factors of shape ``(B, 1, size)`` for a tensor ``(B, T, size)``, given the size and the
 dropout: 0 or 1 / (1 - dropout)."""
 
@@ -79,7 +76,7 @@ class Network(ABC):
     @abstractmethod
     def compute_gradients(
         self, inputs: Ids, targets: Ids, state: State, draw_mask: DropoutMask | None = None,
-        keep: "Tensor | None" = None,
+        keep: NDArray[np.float32] | None = None,
     ) -> tuple[Any, State]:  # fmt: skip
         """Set the gradients to those of the mean loss; return each target's -log p and the new
         state.
@@ -124,25 +121,62 @@ class Network(ABC):
         network that keeps learning.
         """
 
-    # For training, with PyTorch's optimizers.
+    # For training.
 
     @abstractmethod
-    def parameters(self) -> "Iterable[Parameter]":
-        """Return the parameters as an optimizer changes them, with their gradients."""
+    def start_training(
+        self, optimizer: Literal["sgd", "adamw"] = "sgd", weight_decay: float = 0.0
+    ) -> None:
+        """Prepare the optimizer whose steps :meth:`step` takes; only AdamW uses the decay."""
 
     @abstractmethod
-    def named_weights(self) -> "dict[str, Tensor]":
+    def clip_gradients(self, max_norm: float) -> Any:
+        """Scale the gradients if their norm exceeds ``max_norm`` (8.5.3).
+
+        Returns the norm before: a number, or a tensor on the device without waiting for it.
+        """
+
+    @abstractmethod
+    def step(self, lr: float) -> None:
+        """Change the weights by their gradients: one step of the optimizer."""
+
+    @property
+    @abstractmethod
+    def optimizer_state(self) -> dict[str, NDArray[np.floating]]:
+        """What the optimizer remembers, as arrays by name; :meth:`load_optimizer` reads it."""
+
+    @abstractmethod
+    def load_optimizer(self, state: Mapping[str, NDArray[np.floating]]) -> None:
+        """Continue from what :attr:`optimizer_state` was."""
+
+    @abstractmethod
+    def named_weights(self) -> dict[str, Any]:
         """Return the weights by name, not as copies; tied weights come once."""
 
-    def weight_copies(self) -> "dict[str, Tensor]":
-        """Return copies of the weights by name, on the CPU."""
-        return {name: weight.cpu().clone() for name, weight in self.named_weights().items()}
+    @property
+    def num_parameters(self) -> int:
+        """The number of weights, tied ones counted once."""
+        return sum(math.prod(weight.shape) for weight in self.named_weights().values())
 
-    def load_weights(self, weights: "dict[str, Tensor]") -> None:
+    @abstractmethod
+    def weight_copies(self) -> dict[str, NDArray[np.float32]]:
+        """Return copies of the weights by name, as arrays."""
+
+    @abstractmethod
+    def load_weights(self, weights: Mapping[str, NDArray[np.float32]]) -> None:
         """Copy weights in, as :meth:`weight_copies` returns them. Raises KeyError for a missing
         one."""
-        for name, weight in self.named_weights().items():
-            weight.copy_(weights[name])
+
+    def state_arrays(self, state: State) -> list[NDArray[np.generic]]:
+        """Return the arrays of a state, in one order."""
+        arrays: list[NDArray[np.generic]] = []
+        map_state(lambda part: arrays.append(np.array(part)), state)
+        return arrays
+
+    def state_of_arrays(self, arrays: Sequence[NDArray[np.generic]]) -> State:
+        """Return the state that :meth:`state_arrays` took apart."""
+        remaining = iter(arrays)
+        return map_state(lambda _: next(remaining), self.initial_state(1))
 
     def thread_team(self) -> AbstractContextManager[None]:
         """Keep the threads of a training run ready inside this context. PyTorch's own need no such

@@ -12,16 +12,15 @@ This module runs on any device. On a CPU, the same equations run as compiled loo
 
 import itertools
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.nn import functional as F
 
 from seqlm.networks.network import DropoutMask, Ids
 from seqlm.networks.settings import NetworkSettings
 from seqlm.networks.torch_network import TorchNetwork
-
-_INIT_STD = 0.01
-"""Standard deviation of the initial weights in the book."""
 
 
 class ScratchRNN(TorchNetwork):
@@ -31,10 +30,8 @@ class ScratchRNN(TorchNetwork):
     ``W_hh`` (h, h), ``b_h`` (h,), ``W_hq`` (h, V), ``b_q`` (V,). The state is ``(B, h)``.
     """
 
-    def __init__(
-        self, settings: NetworkSettings, vocab_size: int, seed: int | torch.Generator
-    ) -> None:
-        """Draw the weights from N(0, 0.01²) by a seed, or with a generator; biases are zero."""
+    def __init__(self, settings: NetworkSettings, vocab_size: int) -> None:
+        """A network whose weights are zero."""
         super().__init__()
         self.vocab_size, self.num_hiddens, self.activation = (
             vocab_size,
@@ -42,20 +39,11 @@ class ScratchRNN(TorchNetwork):
             settings.activation,
         )
         num_hiddens = self.num_hiddens
-        generator = torch.Generator().manual_seed(seed) if isinstance(seed, int) else seed
         self.W_xh = nn.Parameter(torch.zeros(vocab_size, num_hiddens))
         self.W_hh = nn.Parameter(torch.zeros(num_hiddens, num_hiddens))
         self.b_h = nn.Parameter(torch.zeros(num_hiddens))
         self.W_hq = nn.Parameter(torch.zeros(num_hiddens, vocab_size))
         self.b_q = nn.Parameter(torch.zeros(vocab_size))
-        for name, view in self.named_weights().items():
-            if name.startswith("W"):
-                # In single precision, PyTorch's numbers depend on the processor.
-                view.copy_(
-                    torch.empty_like(view, dtype=torch.float64).normal_(
-                        0, _INIT_STD, generator=generator
-                    )
-                )
         self._activate = torch.Tensor.tanh_ if self.activation == "tanh" else torch.Tensor.relu_
 
     def initial_state(self, batch_size: int) -> Tensor:
@@ -93,7 +81,7 @@ class ScratchRNN(TorchNetwork):
     @torch.no_grad()
     def compute_gradients(
         self, inputs: Ids, targets: Ids, state: Tensor, draw_mask: DropoutMask | None = None,  # noqa: ARG002
-        keep: Tensor | None = None,
+        keep: NDArray[np.float32] | None = None,
     ) -> tuple[Tensor, Tensor]:  # fmt: skip
         """Do what :meth:`Network.compute_gradients` does."""
         steps, wanted = self.tensor(inputs).T, self.tensor(targets).T  # (T, B)
@@ -102,7 +90,8 @@ class ScratchRNN(TorchNetwork):
         nll, d_logits = _nll_and_gradient(logits, wanted.flatten())  # (8.7.11)
         self.W_hq.grad, self.b_q.grad = outputs.T @ d_logits, d_logits.sum(0)
         deltas = (d_logits @ self.W_hq.T).view_as(hiddens[1:])  # (T, B, h)
-        self._backward_through_time(self.W_hh, hiddens, deltas, keep)
+        factors = None if keep is None else torch.from_numpy(keep).to(self.device)
+        self._backward_through_time(self.W_hh, hiddens, deltas, factors)
         deltas = deltas.flatten(0, 1)  # (T * B, h)
         self.W_hh.grad, self.b_h.grad = hiddens[:-1].flatten(0, 1).T @ deltas, deltas.sum(0)
         self.W_xh.grad = torch.zeros_like(self.W_xh).index_add_(0, steps.reshape(-1), deltas)

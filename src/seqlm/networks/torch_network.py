@@ -2,15 +2,18 @@
 
 import copy
 from abc import abstractmethod
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Self
+from typing import Literal, Self
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.nn import functional as F
 
 from seqlm.core.metrics import Nll
+from seqlm.core.optimizer import Optimizer
 from seqlm.core.threads import R, T, imap
 from seqlm.networks.network import DropoutMask, Ids, Logits, Network, State, map_state
 
@@ -45,7 +48,8 @@ class TorchNetwork(nn.Module, Network):
         of B batch rows."""
         if draw_mask is None or self.dropout == 0:
             return hidden
-        mask = draw_mask(hidden.shape[2], self.dropout)  # (B, 1, size)
+        # (B, 1, size)
+        mask = torch.from_numpy(draw_mask(hidden.shape[2], self.dropout)).to(hidden.device)
         return hidden * mask.repeat_interleave(len(hidden) // len(mask), 0)
 
     @property
@@ -78,7 +82,7 @@ class TorchNetwork(nn.Module, Network):
 
     def compute_gradients(
         self, inputs: Ids, targets: Ids, state: State, draw_mask: DropoutMask | None = None,
-        keep: Tensor | None = None,  # noqa: ARG002
+        keep: NDArray[np.float32] | None = None,  # noqa: ARG002
     ) -> tuple[Tensor, State]:  # fmt: skip
         """Do what :meth:`Network.compute_gradients` does. The new state is detached from the
         graph."""
@@ -113,9 +117,41 @@ class TorchNetwork(nn.Module, Network):
             if parameter.grad is not None:
                 parameter.detach().addcdiv_(parameter.grad, scale, value=-lr).lerp_(wanted, pull)
 
+    def start_training(
+        self, optimizer: Literal["sgd", "adamw"] = "sgd", weight_decay: float = 0.0
+    ) -> None:
+        self._optimizer = Optimizer(optimizer, self.parameters(), weight_decay)
+
+    def clip_gradients(self, max_norm: float) -> Tensor:
+        return nn.utils.clip_grad_norm_(self.parameters(), max_norm)
+
+    def step(self, lr: float) -> None:
+        self._optimizer.step(lr)
+
+    @property
+    def optimizer_state(self) -> dict[str, NDArray[np.floating]]:
+        return {name: tensor.cpu().numpy() for name, tensor in self._optimizer.state().items()}
+
+    def load_optimizer(self, state: Mapping[str, NDArray[np.floating]]) -> None:
+        self._optimizer.restore({name: torch.from_numpy(array) for name, array in state.items()})
+
     def named_weights(self) -> dict[str, Tensor]:
-        """Return the weights by name, not as copies; tied weights come once."""
         return {name: parameter.detach() for name, parameter in self.named_parameters()}
+
+    def weight_copies(self) -> dict[str, NDArray[np.float32]]:
+        weights = self.named_weights().items()
+        return {name: weight.cpu().numpy().copy() for name, weight in weights}
+
+    def load_weights(self, weights: Mapping[str, NDArray[np.float32]]) -> None:
+        for name, weight in self.named_weights().items():
+            weight.copy_(torch.from_numpy(weights[name]))
+
+    def state_arrays(self, state: State) -> list[NDArray[np.generic]]:
+        return super().state_arrays(map_state(lambda part: part.cpu().numpy(), state))
+
+    def state_of_arrays(self, arrays: Sequence[NDArray[np.generic]]) -> State:
+        state = super().state_of_arrays(arrays)
+        return map_state(lambda part: torch.from_numpy(part).to(self.device), state)
 
     def copy(self) -> Self:
         """Return a copy with weights of its own."""

@@ -16,7 +16,6 @@ predicted from at least half a window.
 
 from collections.abc import Callable
 from functools import partial
-from typing import TypeVar
 
 import torch
 from torch import Tensor, nn
@@ -26,26 +25,13 @@ from seqlm.networks.network import DropoutMask, Ids
 from seqlm.networks.settings import NetworkSettings
 from seqlm.networks.torch_network import TorchNetwork
 
-M = TypeVar("M", nn.Embedding, nn.Linear)
-
 Rotation = tuple[Tensor, Tensor]
 """Cosines and sines of the angles of T positions, each ``(T, d / 2)`` for heads of size d."""
 
-_INIT_STD = 0.05
-"""Standard deviation of the initial weights: a small network learns faster with this than with the
-usual 0.02."""
 _ROTARY_BASE = 1000.0
 """The slowest pair of components turns by about 1 radian in as many positions."""
 _TOKENS_AT_ONCE = 1 << 13
 """Most tokens, in all windows, that are read at once: the memory of a long text is bounded."""
-
-
-def _drawn(module: M, std: float = _INIT_STD) -> M:
-    """Draw a module's weights from N(0, ``std``²), set its biases to zero, and return it."""
-    nn.init.normal_(module.weight, 0, std)
-    if isinstance(module, nn.Linear):
-        nn.init.zeros_(module.bias)
-    return module
 
 
 def rotate(vectors: Tensor, rotation: Rotation) -> Tensor:
@@ -64,22 +50,15 @@ def rotate(vectors: Tensor, rotation: Rotation) -> Tensor:
 class Layer(nn.Module):
     """Causal self-attention and an MLP, each added to its input."""
 
-    def __init__(self, num_hiddens: int, num_heads: int, output_std: float) -> None:
-        """Draw the weights in double precision, those of the matrices that end a part from N(0,
-        ``output_std``²)."""
+    def __init__(self, num_hiddens: int, num_heads: int) -> None:
         super().__init__()
-        norm, linear = (
-            partial(nn.LayerNorm, dtype=torch.float64),
-            partial(nn.Linear, dtype=torch.float64),
-        )
         self.num_heads = num_heads
-        self.attention_norm, self.mlp_norm = norm(num_hiddens), norm(num_hiddens)
-        self.attention_input = _drawn(
-            linear(num_hiddens, 3 * num_hiddens)
-        )  # queries, keys and values
-        self.attention_output = _drawn(linear(num_hiddens, num_hiddens), output_std)
-        self.mlp_input = _drawn(linear(num_hiddens, 4 * num_hiddens))
-        self.mlp_output = _drawn(linear(4 * num_hiddens, num_hiddens), output_std)
+        self.attention_norm, self.mlp_norm = nn.LayerNorm(num_hiddens), nn.LayerNorm(num_hiddens)
+        # Queries, keys and values.
+        self.attention_input = nn.Linear(num_hiddens, 3 * num_hiddens)
+        self.attention_output = nn.Linear(num_hiddens, num_hiddens)
+        self.mlp_input = nn.Linear(num_hiddens, 4 * num_hiddens)
+        self.mlp_output = nn.Linear(4 * num_hiddens, num_hiddens)
 
     def forward(
         self, hidden: Tensor, rotation: Rotation, drop: Callable[[Tensor], Tensor]
@@ -111,41 +90,26 @@ class Transformer(TorchNetwork):
     _cosines: Tensor
     _sines: Tensor
 
-    def __init__(self, settings: NetworkSettings, vocab_size: int, seed: int) -> None:
-        """Draw the weights from N(0, 0.05²) by ``seed``; biases are zero.
-
-        They are drawn in double precision: in single precision, PyTorch's numbers depend on the
-        processor.
-        """
+    def __init__(self, settings: NetworkSettings, vocab_size: int) -> None:
+        """A network whose weights are PyTorch's own: :func:`build_network` draws them."""
         super().__init__()
-        self.vocab_size, self.window, self.dropout = (
-            vocab_size,
-            settings.num_steps,
-            settings.dropout,
-        )
-        self._overlap = self.window // 2
+        self.vocab_size, self.window = vocab_size, settings.num_steps
+        self.dropout, self._overlap = settings.dropout, self.window // 2
         num_hiddens, double = settings.num_hiddens, torch.float64
-        with torch.random.fork_rng(devices=[]):
-            torch.manual_seed(seed)
-            self.embedding = _drawn(nn.Embedding(vocab_size, num_hiddens, dtype=double))
-            # The sum of all parts of all layers starts equally large, whatever their number.
-            std = _INIT_STD / (2 * settings.num_layers) ** 0.5
-            layers = (
-                Layer(num_hiddens, settings.num_heads, std) for _ in range(settings.num_layers)
-            )
-            self.layers = nn.ModuleList(layers)
-            self.norm = nn.LayerNorm(num_hiddens, dtype=double)
-            self.output = _drawn(nn.Linear(num_hiddens, vocab_size, dtype=double))
-            if settings.tie_weights:
-                self.output.weight = self.embedding.weight
+        self.embedding = nn.Embedding(vocab_size, num_hiddens)
+        layers = (Layer(num_hiddens, settings.num_heads) for _ in range(settings.num_layers))
+        self.layers = nn.ModuleList(layers)
+        self.norm = nn.LayerNorm(num_hiddens)
+        self.output = nn.Linear(num_hiddens, vocab_size)
+        if settings.tie_weights:
+            self.output.weight = self.embedding.weight
         head_size = num_hiddens // settings.num_heads
         speeds = _ROTARY_BASE ** (
             -torch.arange(head_size // 2, dtype=double) / max(head_size // 2, 1)
         )
         angles = torch.arange(self.window, dtype=double)[:, None] * speeds  # (W, d / 2)
-        self.register_buffer("_cosines", angles.cos(), persistent=False)
-        self.register_buffer("_sines", angles.sin(), persistent=False)
-        self.float()
+        self.register_buffer("_cosines", angles.cos().float(), persistent=False)
+        self.register_buffer("_sines", angles.sin().float(), persistent=False)
 
     def initial_state(self, batch_size: int) -> Tensor:
         """Return the empty window of ``batch_size`` rows, shape ``(batch_size, 0)``."""

@@ -11,14 +11,16 @@ import os
 import signal
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, suppress
-from io import BytesIO
 from pathlib import Path
 from typing import Any
 
-import torch
+import numpy as np
 from filelock import FileLock, Timeout
+from numpy.typing import NDArray
+from safetensors import safe_open
+from safetensors.numpy import save as save_arrays
 from tqdm import tqdm
 
 from seqlm.core.compiling import has_fma
@@ -28,7 +30,7 @@ from seqlm.networks.network import continue_prefixes
 from seqlm.train.minibatches import Plan
 from seqlm.train.ranks import ONE_PROCESS, Ranks
 from seqlm.train.settings import RunConfig
-from seqlm.train.trainer import MINIBATCHES_BETWEEN_CHECKS, Callback, Trainer
+from seqlm.train.trainer import MINIBATCHES_BETWEEN_CHECKS, Callback, Checkpointed, Trainer
 from seqlm.vocab.vocabulary import Vocab
 
 _SOURCES = Path(__file__).resolve().parents[1]
@@ -37,6 +39,8 @@ _LOCK_TIMEOUT_S = 10.0
 _TIMES_SAVING = 100
 """Training lasts this many times as long between two checkpoints as saving one."""
 _PRINTED_TOKENS = 50
+_VALUES, _DIGEST = "values", "sha256"
+"""Keys of the metadata of a checkpoint."""
 
 
 def checkpoint_key(config: RunConfig, vocab: Vocab, num_processes: int) -> str:
@@ -47,25 +51,25 @@ def checkpoint_key(config: RunConfig, vocab: Vocab, num_processes: int) -> str:
     ``vocab`` has the hashes of the encoded splits.
     """
     data = [encoded.sha256 for encoded in vocab.splits.values()]
-    parts = [config.model_dump_json(), *data, num_processes, torch.__version__, has_fma()]
+    parts = [config.model_dump_json(), *data, num_processes, has_fma()]
     parts += [sha256_of_file(path) for path in sorted(_SOURCES.rglob("*.py"))]
     return hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:16]
 
 
 class Checkpoint:
-    """One file of tensors and plain values."""
+    """One file of arrays and plain values."""
 
     def __init__(self, folder: Path, key: str) -> None:
         """``folder`` holds the checkpoints of one run."""
         self.path = folder / f"{key}.checkpoint"
 
-    def save(self, state: dict[str, Any]) -> None:
+    def save(self, state: Checkpointed) -> None:
         """Replace the checkpoint, completely or not at all."""
-        content = BytesIO()  # PyTorch ends with an error of its own when a disk is full
-        torch.save(state, content)  # noqa: TID251 (tensors and plain values)
-        write_bytes(self.path, content.getvalue())
+        arrays, values = state
+        metadata = {_VALUES: json.dumps(values), _DIGEST: _digest(arrays)}
+        write_bytes(self.path, save_arrays(arrays, metadata))
 
-    def load(self, ranks: Ranks = ONE_PROCESS) -> dict[str, Any] | None:
+    def load(self, ranks: Ranks = ONE_PROCESS) -> Checkpointed | None:
         """Return what was saved, or None if there is no complete checkpoint.
 
         Processes on several machines each have their own folder: all load the checkpoint of the
@@ -74,12 +78,26 @@ class Checkpoint:
         state = None
         if ranks.rank == 0 and self.path.exists():
             with suppress(Exception):  # a broken file may raise anything
-                state = torch.load(self.path, map_location="cpu", weights_only=True)  # noqa: TID251 (it runs no code)
+                state = self._read()
         return ranks.broadcast(state)
+
+    def _read(self) -> Checkpointed | None:
+        with safe_open(self.path, framework="numpy") as file:
+            metadata = file.metadata()
+            arrays = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 (it cannot be iterated)
+        intact = _digest(arrays) == metadata[_DIGEST]
+        return (arrays, json.loads(metadata[_VALUES])) if intact else None
 
     def remove_all(self) -> None:
         """Remove all checkpoints of the run: their settings, data or code may have been others."""
         remove_others([_LOCK], self.path.parent)
+
+
+def _digest(arrays: Mapping[str, NDArray[Any]]) -> str:
+    sha256 = hashlib.sha256()
+    for name in sorted(arrays):
+        sha256.update(name.encode() + np.ascontiguousarray(arrays[name]).tobytes())
+    return sha256.hexdigest()
 
 
 def run_lock(folder: Path) -> AbstractContextManager[object]:

@@ -13,9 +13,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-import torch
 from numpy.typing import NDArray
-from torch import Tensor
 
 from seqlm.core.errors import DataError
 from seqlm.train.minibatches import Plan
@@ -48,12 +46,32 @@ class HistoryRow:
 
 @dataclass
 class RunningTotals:
-    """What one process adds up over the minibatches of a history row."""
+    """What one process adds up over the minibatches of a history row.
 
-    nll: Tensor = field(default_factory=lambda: torch.zeros(()))
+    Until they are read, sums may be tensors on a device, so that training need not wait for it.
+    """
+
+    nll: Any = 0.0
     tokens: int = 0
-    norms: list[Tensor] = field(default_factory=list)
+    minibatches: int = 0
+    norm: Any = 0.0
     """Norms of the gradients before clipping, the same in every process."""
+    clipped: Any = 0
+    """Minibatches whose gradient was clipped."""
+
+    def add(self, nll: Any, norm: Any, max_norm: float) -> None:
+        """Add a minibatch: -log p of its targets (B, T), and the norm of its gradient."""
+        is_array = isinstance(nll, np.ndarray)
+        self.nll = self.nll + (nll.sum() if is_array else nll.double().sum())
+        self.tokens += math.prod(nll.shape)
+        self.minibatches += 1
+        self.norm = self.norm + norm
+        self.clipped = self.clipped + (norm > max_norm)
+
+    def values(self) -> list[float | int]:
+        """The numbers, in the order of the fields."""
+        totals = (float(self.nll), self.tokens, self.minibatches, float(self.norm))
+        return [*totals, int(self.clipped)]
 
 
 @dataclass
@@ -87,13 +105,12 @@ class Progress:
         return self.minibatches * self.plan.tokens_per_batch
 
     @property
-    def share_done(self) -> float:
-        """Share of the training that is done, from 0 to 1."""
+    def share_after_next(self) -> float:
+        """Share of the training that is done after the next minibatch, from 0 to 1."""
         if self.plan.num_minibatches is not None:
-            return self.minibatches / self.plan.num_minibatches
-        return (
-            self.num_epochs + self.epoch_minibatches / self.plan.batches_per_epoch
-        ) / self.plan.num_rows
+            return (self.minibatches + 1) / self.plan.num_minibatches
+        in_epoch = (self.epoch_minibatches + 1) / self.plan.batches_per_epoch
+        return min((self.num_epochs + in_epoch) / self.plan.num_rows, 1.0)
 
     @property
     def is_at_row_end(self) -> bool:

@@ -4,16 +4,13 @@ All hold the same weights, because they average their gradients and take the sam
 ``torchrun`` starts the processes; without it there is one.
 """
 
+import math
 import os
 import signal
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, NoReturn, TypeVar
-
-import torch
-import torch.distributed as dist
-from torch import Tensor
 
 from seqlm.core.errors import MachineError, ParamsError
 
@@ -43,6 +40,8 @@ class Ranks:
         """Return the first process's value in every process; all wait for the first."""
         values = [value]
         if self.size > 1:
+            import torch.distributed as dist
+
             _together(dist.broadcast_object_list, values)
         return values[0]
 
@@ -50,21 +49,34 @@ class Ranks:
         """Return every process's value, in every process."""
         values = [value] * self.size
         if self.size > 1:
+            import torch.distributed as dist
+
             _together(dist.all_gather_object, values, value)
         return values
 
-    def average(self, tensors: Iterable[Tensor | None]) -> None:
-        """Replace each tensor by its mean over all processes."""
-        for tensor in tensors if self.size > 1 else ():
-            if tensor is not None:
-                _together(dist.all_reduce, tensor)
-                tensor.div_(self.size)
+    def mean(self, value: float) -> float:
+        """Return the mean of a number over all processes."""
+        return math.fsum(self.all_gather(value)) / self.size
+
+    def average(self, arrays: Iterable[Any]) -> None:
+        """Replace each array or tensor by its mean over all processes, in place."""
+        if self.size == 1:
+            return
+        import torch
+        import torch.distributed as dist
+
+        for array in arrays:
+            tensor = torch.as_tensor(array)  # the same memory
+            _together(dist.all_reduce, tensor)
+            tensor.div_(self.size)
 
 
 ONE_PROCESS = Ranks()
 
 
 def _together(operation: Callable[..., Any], *arguments: Any) -> None:
+    import torch
+
     try:
         operation(*arguments)
     except torch.OutOfMemoryError:
@@ -83,14 +95,17 @@ def _end(error: object, _: object = None) -> NoReturn:
 
 
 @contextmanager
-def process_group(device: torch.device) -> Iterator[Ranks]:
+def process_group(device: str) -> Iterator[Ranks]:
     """Join the processes that ``torchrun`` started; each GPU has one. Raises MachineError if they
     do not meet."""
     size = int(os.environ.get("WORLD_SIZE", "1"))
     if size == 1:
         yield ONE_PROCESS
         return
-    if device.type == "cuda":
+    import torch
+    import torch.distributed as dist
+
+    if device == "cuda":
         torch.cuda.set_device(int(os.environ["LOCAL_RANK"]))
     signal.signal(signal.SIGTERM, _end)  # as torchrun ends the others if one fails
     _together(dist.init_process_group)

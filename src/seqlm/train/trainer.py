@@ -6,28 +6,19 @@ as if it had not stopped.
 """
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
-from torch import Tensor
 
 from seqlm.core.errors import DivergenceError
 from seqlm.core.metrics import Nll, perplexity
-from seqlm.core.optimizer import Optimizer
 from seqlm.core.text import window_starts
 from seqlm.networks.building import build_network
-from seqlm.networks.network import (
-    Network,
-    State,
-    continue_prefixes,
-    map_state,
-    rows_nll,
-    stream_nll,
-)
+from seqlm.networks.initial import mask, masks_rng
+from seqlm.networks.network import Network, State, continue_prefixes, rows_nll, stream_nll
 from seqlm.train.history import SAMPLE_TOKENS, HistoryRow, Progress, RunningTotals, is_sampled
 from seqlm.train.minibatches import Minibatch, Plan, random_minibatches, sequential_minibatches
 from seqlm.train.ranks import ONE_PROCESS, Ranks
@@ -45,6 +36,9 @@ _WARMUP = 64
 _FINAL_LR_SHARE = 0.01
 
 Callback = Callable[["Trainer"], None]
+Weights = dict[str, NDArray[np.float32]]
+Checkpointed = tuple[dict[str, NDArray[Any]], dict[str, Any]]
+"""Arrays by name, and values that JSON can hold."""
 
 
 class Trainer:
@@ -56,7 +50,7 @@ class Trainer:
         vocab_size: int,
         train_ids: NDArray[np.integer],
         val_ids: NDArray[np.integer],
-        device: torch.device,
+        device: str = "cpu",
         ranks: Ranks = ONE_PROCESS,
         prefix: Sequence[int] = (),
     ) -> None:
@@ -66,31 +60,25 @@ class Trainer:
         the text is too short for any minibatch, and ParamsError if the rows of a minibatch cannot
         be divided among the processes.
         """
-        self.config, self.device, self.ranks, self.prefix = (
-            config,
-            device,
-            ranks,
-            np.array([prefix], np.int64),
+        self.config, self.ranks = config, ranks
+        self.prefix = np.array([prefix], np.int64)
+        self._train_ids = np.asarray(train_ids)[: config.max_tokens]
+        self._val_ids = np.asarray(val_ids)
+        self.network: Network = build_network(
+            config, vocab_size, config.seed, device, config.num_threads
         )
-        # PyTorch does not accept the array type of memory-mapped files.
-        self._train_ids, self._val_ids = (
-            np.asarray(train_ids)[: config.max_tokens],
-            np.asarray(val_ids),
-        )
-        self.network: Network = build_network(config, vocab_size, config.seed, device)
-        self._parameters = list(self.network.parameters())
-        self.num_parameters = sum(parameter.numel() for parameter in self._parameters)
+        self.network.start_training(config.optimizer, config.weight_decay)
+        self.num_parameters = self.network.num_parameters
         self.plan = Plan.of(config, len(self._train_ids))
-        self._own_rows = ranks.shard(self.plan.batch_size)
-        self._optimizer = Optimizer(config.optimizer, self._parameters, config.weight_decay)
+        self._shard = ranks.shard(self.plan.batch_size)
         self._rng = np.random.default_rng(config.seed)
         self._rng_at_epoch_start = self._rng.bit_generator.state
-        self._generator = torch.Generator(device).manual_seed(config.seed)
+        self._masks_rng = masks_rng(config.seed)
         self._max_norm = config.grad_clip or math.inf
         self.progress = Progress(self.plan)
         self._totals = RunningTotals()
         self._carried: State | None = None
-        self._best_weights: dict[str, Tensor] | None = None
+        self._best_weights: Weights | None = None
 
     def train(self, *callbacks: Callback) -> None:
         """Train to the end; call ``callbacks`` after each minibatch and after each epoch.
@@ -120,7 +108,7 @@ class Trainer:
         stopped = patience is not None and self.progress.evaluations_since_best >= patience
         return stopped or len(self.progress.history) >= self.plan.num_rows
 
-    def chosen_weights(self) -> tuple[float, dict[str, Tensor]]:
+    def chosen_weights(self) -> tuple[float, Weights]:
         """Return the epoch and the weights that the setting ``checkpoint`` chooses."""
         if (
             self.config.checkpoint == "best"
@@ -138,39 +126,32 @@ class Trainer:
         for inputs, targets in sampler(
             self._train_ids, plan.batch_size, plan.num_steps, self._rng, done=done
         ):
-            yield inputs[self._own_rows], targets[self._own_rows]
+            yield inputs[self._shard], targets[self._shard]
 
     def _train_minibatch(self, inputs: NDArray[np.int64], targets: NDArray[np.int64]) -> None:
-        progress, totals = self.progress, self._totals
+        progress, totals, network = self.progress, self._totals, self.network
         if self._carried is None or self.config.sampling == "random":
-            self._carried = self.network.initial_state(len(inputs))
-        keep = None
+            self._carried = network.initial_state(len(inputs))
+        gradient_mask = None
         if self.config.truncation == "randomized":
-            keep = self._draw(
-                (self.plan.num_steps, self.plan.batch_size), self.config.keep_probability
-            )
-            keep = keep[:, self._own_rows]
-        nll, self._carried = self.network.compute_gradients(
-            inputs, targets, self._carried, self._dropout_mask, keep
+            shape = (self.plan.num_steps, self.plan.batch_size)
+            gradient_mask = mask(self._masks_rng, self.config.keep_probability, shape)
+            gradient_mask = gradient_mask[:, self._shard]
+        nll, self._carried = network.compute_gradients(
+            inputs, targets, self._carried, self._dropout_mask, gradient_mask
         )
-        self.ranks.average(parameter.grad for parameter in self._parameters)
-        totals.norms.append(torch.nn.utils.clip_grad_norm_(self._parameters, self._max_norm))
-        self._optimizer.step(scheduled_lr(self.config, progress.share_done))
-        totals.nll = totals.nll + torch.as_tensor(nll).sum().float()
-        totals.tokens += targets.size
+        self.ranks.average(network.gradients)
+        norm = network.clip_gradients(self._max_norm)
+        network.step(scheduled_lr(self.config, progress.share_after_next))
+        totals.add(nll, norm, self._max_norm)
         if progress.epoch_minibatches % MINIBATCHES_BETWEEN_CHECKS == 0:
             self._train_perplexity()  # raises DivergenceError
         progress.epoch_minibatches += 1
         progress.minibatches += 1
 
-    def _dropout_mask(self, size: int, dropout: float) -> Tensor:
-        return self._draw((self.plan.batch_size, 1, size), 1 - dropout)[self._own_rows]
-
-    def _draw(self, shape: tuple[int, ...], chance: float) -> Tensor:
-        """Return random factors: 0, or 1 / ``chance`` with that chance. All processes draw those of
-        all rows."""
-        factors = torch.empty(shape, device=self.device)
-        return factors.bernoulli_(chance, generator=self._generator).div_(chance)
+    def _dropout_mask(self, size: int, dropout: float) -> NDArray[np.float32]:
+        """Factors (B, 1, size). All processes draw those of all batch rows."""
+        return mask(self._masks_rng, 1 - dropout, (self.plan.batch_size, 1, size))[self._shard]
 
     def _end_epoch(self) -> None:
         self.progress.num_epochs += 1
@@ -181,13 +162,13 @@ class Trainer:
             self._end_row()
 
     def _end_row(self) -> None:
-        norms = torch.stack(self._totals.norms)
+        totals = self._totals
         row = HistoryRow(
             epoch=self.progress.epoch,
             train_perplexity=self._train_perplexity(),
             val_perplexity=self._validate(),
-            grad_norm=float(norms.mean()),
-            clipped_share=float((norms > self._max_norm).float().mean()),
+            grad_norm=float(totals.norm) / totals.minibatches,
+            clipped_share=float(totals.clipped) / totals.minibatches,
             tokens=self.progress.tokens,
         )
         self.progress.history.append(row)
@@ -202,9 +183,8 @@ class Trainer:
 
         Raises DivergenceError if it is not finite.
         """
-        nll = self._totals.nll.clone()
-        self.ranks.average([nll])  # each process has the same number of tokens
-        value = perplexity(float(nll), self._totals.tokens)
+        nll = self.ranks.mean(float(self._totals.nll))  # all have the same number of tokens
+        value = perplexity(nll, self._totals.tokens)
         if not math.isfinite(value):  # a finite sum may still be too large
             advice = (
                 "set grad_clip to 1" if self.config.grad_clip is None else "lower lr or grad_clip"
@@ -230,53 +210,63 @@ class Trainer:
             self._best_weights = self.network.weight_copies()
         return value
 
-    def state(self) -> dict[str, Any]:
+    def state(self) -> Checkpointed:
         """Return everything that training needs to resume as if it had not stopped.
 
         If several processes train, all must call this: each adds its own totals and carried state.
         """
-        totals = self._totals
-        own = {
-            "nll": totals.nll.cpu(),
-            "carried": map_state(lambda part: torch.as_tensor(part).cpu(), self._carried),
+        carried = [] if self._carried is None else self.network.state_arrays(self._carried)
+        processes = self.ranks.all_gather((self._totals.values(), carried))
+        arrays = {
+            **_prefixed("network", self.network.weight_copies()),
+            **_prefixed("best", self._best_weights or {}),
+            **_prefixed("optimizer", self.network.optimizer_state),
         }
-        return {
-            "network": self.network.weight_copies(),
-            "best": self._best_weights,
-            "optimizer": self._optimizer.state(),
-            "generator": self._generator.get_state(),
+        for rank, (_, state) in enumerate(processes):
+            arrays |= {f"carried.{rank}.{index}": array for index, array in enumerate(state)}
+        progress = asdict(self.progress)
+        del progress["plan"]
+        values = {
+            "masks_rng": self._masks_rng.bit_generator.state,
             "rng": self._rng_at_epoch_start,
-            "processes": self.ranks.all_gather(own),
-            "norms": torch.stack(totals.norms).cpu() if totals.norms else torch.empty(0),
-            "tokens": totals.tokens,
-            "progress": {
-                name: value for name, value in asdict(self.progress).items() if name != "plan"
-            },
+            "totals": [totals for totals, _ in processes],
+            "progress": progress,
         }
+        return arrays, values
 
-    def restore(self, state: dict[str, Any]) -> None:
+    def restore(self, state: Checkpointed) -> None:
         """Resume from what :meth:`state` returned."""
-        self.network.load_weights(state["network"])
-        self._best_weights = state["best"]
-        self._optimizer.restore(state["optimizer"])
-        self._generator.set_state(state["generator"])
-        self._rng_at_epoch_start = state["rng"]
-        own = state["processes"][self.ranks.rank]
-        self._totals = RunningTotals(
-            own["nll"].to(self.device), state["tokens"], list(state["norms"].to(self.device))
-        )
-        # Compiled loops have arrays as their state.
-        is_array = isinstance(self.network.initial_state(1), np.ndarray)
-        self._carried = map_state(
-            lambda part: part.numpy() if is_array else part.to(self.device), own["carried"]
-        )
-        progress = state["progress"]
+        arrays, values = state
+        self.network.load_weights(_of_prefix("network", arrays))
+        self._best_weights = _of_prefix("best", arrays) or None
+        self.network.load_optimizer(_of_prefix("optimizer", arrays))
+        self._masks_rng.bit_generator.state = values["masks_rng"]
+        self._rng_at_epoch_start = values["rng"]
+        self._totals = RunningTotals(*values["totals"][self.ranks.rank])
+        carried = _of_prefix(f"carried.{self.ranks.rank}", arrays)
+        in_order = [carried[str(index)] for index in range(len(carried))]
+        self._carried = self.network.state_of_arrays(in_order) if in_order else None
+        progress = values["progress"]
         history = [HistoryRow(**row) for row in progress["history"]]
         self.progress = Progress(self.plan, **progress | {"history": history})
 
 
+def _prefixed(prefix: str, arrays: Mapping[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
+    return {f"{prefix}.{name}": array for name, array in arrays.items()}
+
+
+def _of_prefix(prefix: str, arrays: Mapping[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
+    start = f"{prefix}."
+    return {
+        name.removeprefix(start): array for name, array in arrays.items() if name.startswith(start)
+    }
+
+
 def scheduled_lr(config: RunConfig, share_done: float) -> float:
-    """Return the learning rate after a share of a training run, from 0 to 1."""
+    """Return the learning rate of the minibatch that ends after a share of a training run.
+
+    The share is from 0 to 1. So the first minibatch of a warm-up has a rate above 0.
+    """
     if config.schedule == "constant":
         return config.lr
     if share_done < config.warmup_share:

@@ -5,7 +5,7 @@ import math
 import platform
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Literal, Self
 
 import numpy as np
 from llvmlite import ir
@@ -25,6 +25,7 @@ from seqlm.networks.compiled.forward import (
     nll_of_outputs,
     read,
 )
+from seqlm.networks.compiled.optimizer import FlatOptimizer, clip
 from seqlm.networks.compiled.team import new_control, split_rows
 from seqlm.networks.compiled.tiles import Panels, empty_panels, from_panels, to_tokens
 from seqlm.networks.compiled.training import CompiledGradients
@@ -39,10 +40,6 @@ from seqlm.networks.compiled.weights import (
 )
 from seqlm.networks.network import DropoutMask, Ids, Network
 from seqlm.networks.settings import NetworkSettings
-
-if TYPE_CHECKING:
-    from torch import Tensor
-    from torch.nn import Parameter
 
 _ROWS_AT_ONCE = 64
 """Rows of the steps that a layer takes at a time."""
@@ -166,7 +163,7 @@ class CompiledNetwork(Network):
 
     def compute_gradients(
         self, inputs: Ids, targets: Ids, state: State, draw_mask: DropoutMask | None = None,
-        keep: "Tensor | None" = None,
+        keep: NDArray[np.float32] | None = None,
     ) -> tuple[Nll, State]:  # fmt: skip
         """Do what :meth:`Network.compute_gradients` does, in this thread alone or with those of the
         team."""
@@ -183,20 +180,12 @@ class CompiledNetwork(Network):
 
     @contextmanager
     def thread_team(self) -> Iterator[None]:
-        """Use PyTorch's number of threads for gradients inside this context, while PyTorch itself
-        works with one.
-
-        The threads of both spin while they wait, and would take the processors from each other.
-        """
-        import torch
-
-        self._team_size = torch.get_num_threads()
-        torch.set_num_threads(1)
+        """Use all threads of the network for gradients inside this context."""
+        self._team_size = self.num_threads
         try:
             yield
         finally:
             self._stop_threads()
-            torch.set_num_threads(self._team_size)
             self._team_size = 1
 
     def _stop_threads(self) -> None:
@@ -205,20 +194,34 @@ class CompiledNetwork(Network):
             self._gradient_loops[1].close()
         self._gradient_loops = None
 
-    def parameters(self) -> "list[Parameter]":
-        """Return all parameters as one tensor, with its gradient; both are in the network's own
-        memory."""
-        import torch
+    def start_training(
+        self, optimizer: Literal["sgd", "adamw"] = "sgd", weight_decay: float = 0.0
+    ) -> None:
+        self._optimizer = FlatOptimizer(optimizer, self.flat, self.gradient, weight_decay)
 
-        parameter = torch.nn.Parameter(torch.from_numpy(self.flat))
-        parameter.grad = torch.from_numpy(self.gradient)
-        return [parameter]
+    def clip_gradients(self, max_norm: float) -> float:
+        return clip(self.gradient, max_norm)
 
-    def named_weights(self) -> "dict[str, Tensor]":
-        """Return the parameters by name, as views."""
-        import torch
+    def step(self, lr: float) -> None:
+        self._optimizer.step(lr)
 
-        return {name: torch.from_numpy(view) for name, view in self._views.items()}
+    @property
+    def optimizer_state(self) -> dict[str, NDArray[np.floating]]:
+        return self._optimizer.state
+
+    def load_optimizer(self, state: Mapping[str, NDArray[np.floating]]) -> None:
+        for name, array in self._optimizer.state.items():
+            array[:] = state[name]
+
+    def named_weights(self) -> dict[str, NDArray[np.float32]]:
+        return self._views
+
+    def weight_copies(self) -> dict[str, NDArray[np.float32]]:
+        return {name: weight.copy() for name, weight in self._views.items()}
+
+    def load_weights(self, weights: Mapping[str, NDArray[np.float32]]) -> None:
+        for name, weight in self._views.items():
+            weight[:] = weights[name]
 
     def dynamic_step(
         self, lr: float, scales: list[Flat], trained: list[Flat], pulls: list[Flat]

@@ -7,7 +7,7 @@ after that each computes some rows of the weights' gradients. Every sum has one 
 number of members.
 """
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,9 +30,6 @@ from seqlm.networks.compiled.tiles import (
 )
 from seqlm.networks.compiled.weights import Flat, NetworkSpec, PackedWeights, weight_matrix
 from seqlm.networks.network import DropoutMask
-
-if TYPE_CHECKING:
-    from torch import Tensor
 
 _ROWS_OF_STEPS = 256
 """Rows of the steps that a layer takes at a time."""
@@ -463,7 +460,7 @@ class CompiledGradients(Team):
 
     def compute(
         self, inputs: NDArray[np.int64], targets: NDArray[np.int64], state: State,
-        draw_mask: DropoutMask | None, keep: "Tensor | None",
+        draw_mask: DropoutMask | None, keep: Matrix | None,
     ) -> tuple[NDArray[np.float64], State]:  # fmt: skip
         """Do what :meth:`seqlm.networks.network.Network.compute_gradients` does."""
         buffers, spec = self.buffers, self.buffers.packed.spec
@@ -473,12 +470,12 @@ class CompiledGradients(Team):
         if buffers.has_dropout and draw_mask is not None:
             if spec.embedding_size:
                 buffers.input_mask[:] = to_panels(
-                    draw_mask(spec.embedding_size, self.dropout)[:, 0].numpy()
+                    draw_mask(spec.embedding_size, self.dropout)[:, 0]
                 )
             for mask in buffers.masks:
-                mask[:] = to_panels(draw_mask(spec.num_hiddens, self.dropout)[:, 0].numpy())
+                mask[:] = to_panels(draw_mask(spec.num_hiddens, self.dropout)[:, 0])
         buffers.has_keep[0] = keep is not None
         if keep is not None:
-            buffers.keep[:] = keep.numpy()
+            buffers.keep[:] = keep
         self.run()
         return buffers.nll.T.copy(), forward.last_state(spec, buffers.steps, len(inputs))

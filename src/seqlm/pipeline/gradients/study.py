@@ -15,23 +15,23 @@ import numpy as np
 import pandas as pd
 import torch
 from numpy.typing import NDArray
-from torch import Tensor, nn
+from torch import nn
 from torch.nn import functional
 
 from seqlm.core.elementary import Floats
 from seqlm.core.errors import DataError
 from seqlm.core.metrics import perplexity
-from seqlm.core.optimizer import Optimizer
 from seqlm.core.threads import R, T, imap
-from seqlm.networks.building import build_network, compile_if_possible
+from seqlm.networks.building import build_network
+from seqlm.networks.initial import mask, masks_rng
 from seqlm.networks.network import Network, nll_array, stream_nll
-from seqlm.networks.scratch import ScratchRNN
 from seqlm.networks.settings import NetworkSettings
 from seqlm.pipeline.gradients.settings import GradientsParams
 
 Ids = NDArray[np.integer]
 Tables = dict[str, pd.DataFrame]
 Row = tuple[Any, ...]
+Mask = NDArray[np.float32]
 
 # How much is measured.
 _MAX_TRAIN_TOKENS, _MAX_VAL_TOKENS = 1_000_000, 20_000
@@ -78,7 +78,7 @@ def train_briefly(
     params: GradientsParams,
     seed: int,
     callback: Callable[[int], None] = lambda _: None,
-    draw: Callable[[], Tensor | None] = lambda: None,
+    draw: Callable[[], Mask | None] = lambda: None,
 ) -> list[float]:
     """Train a network, each window from the zero state, and return the loss of each minibatch, in
     nats per token.
@@ -87,41 +87,29 @@ def train_briefly(
     the first and after each. ``draw`` draws the truncation (:meth:`Truncation.draw`). Training ends
     before a step whose loss or gradient is not finite: the list is then too short.
     """
-    rng, optimizer = np.random.default_rng(seed), Optimizer("adamw", network.parameters())
+    rng = np.random.default_rng(seed)
+    network.start_training("adamw")
     losses: list[float] = []
     callback(0)
     for index in range(params.num_minibatches):
         window = draw_windows(ids, BATCH_SIZE, params.num_steps, rng)
         inputs, targets, state = window[:, :-1], window[:, 1:], network.initial_state(BATCH_SIZE)
         nll, _ = network.compute_gradients(inputs, targets, state, keep=draw())
-        gradients = _gradients(network)
-        norm, loss = _norm(gradients), float(nll_array(nll).sum()) / inputs.size
+        norm = float(network.clip_gradients(_GRAD_CLIP))
+        loss = float(nll_array(nll).sum()) / inputs.size
         if not (math.isfinite(norm) and math.isfinite(loss)):
             break
         losses.append(loss)
-        if norm > _GRAD_CLIP:
-            for gradient in gradients:
-                gradient.mul_(_GRAD_CLIP / norm)
-        optimizer.step(_LR * (1 - index / params.num_minibatches))
+        network.step(_LR * (1 - index / params.num_minibatches))
         callback(index + 1)
     return losses
-
-
-def _gradients(network: Network) -> list[Tensor]:
-    return [weight.grad for weight in network.parameters() if weight.grad is not None]
-
-
-def _norm(gradients: Iterable[Tensor]) -> float:
-    """Return the norm of all gradients together, added up in double precision by NumPy."""
-    squares = [np.square(gradient.double().numpy()).sum() for gradient in gradients]
-    return math.sqrt(math.fsum(squares)) if np.isfinite(squares).all() else math.inf
 
 
 def scale_recurrence(network: Network) -> None:
     """Scale W_hh, drawn from N(0, 0.01²), to a spectral radius near 1: h^(1/2) times 0.01 by the
     circular law."""
     w_hh = network.named_weights()["W_hh"]
-    w_hh.mul_(1 / (0.01 * len(w_hh) ** 0.5))
+    w_hh *= 1 / (0.01 * len(w_hh) ** 0.5)
 
 
 @dataclass(frozen=True)
@@ -136,20 +124,15 @@ class Truncation:
     strategy: str
     length: int
 
-    def draw(self, num_steps: int, batch_size: int, generator: torch.Generator) -> Tensor | None:
+    def draw(self, num_steps: int, batch_size: int, rng: np.random.Generator) -> Mask | None:
         """Return the factors on what each step sends back, shape ``(num_steps, batch_size)``; None:
         all are 1."""
         if self.strategy == "full":
             return None
         if self.strategy == "regular":
-            offset = int(torch.randint(self.length, (1,), generator=generator))
-            kept = (torch.arange(num_steps) + offset) % self.length != 0
-            return kept.float()[:, None].expand(-1, batch_size)
-        probability = 1 - 1 / self.length
-        return (
-            torch.empty(num_steps, batch_size).bernoulli_(probability, generator=generator)
-            / probability
-        )
+            is_kept = (np.arange(num_steps) + rng.integers(self.length)) % self.length != 0
+            return np.repeat(is_kept[:, None], batch_size, axis=1).astype(np.float32)
+        return mask(rng, 1 - 1 / self.length, (num_steps, batch_size))
 
 
 def truncations(lengths: Sequence[int]) -> list[Truncation]:
@@ -167,20 +150,17 @@ def draw_gradients(
     windows: NDArray[np.int64],
     truncation: Truncation,
     num_draws: int,
-    generator: torch.Generator,
+    rng: np.random.Generator,
 ) -> Floats:
     """Return gradients of all weights over windows ``(B, T + 1)``, shape ``(num_draws,
     weights)``."""
     inputs, targets, state = windows[:, :-1], windows[:, 1:], network.initial_state(len(windows))
     gradients = []
     for _ in range(num_draws):
-        keep = truncation.draw(inputs.shape[1], len(windows), generator)
-        network.compute_gradients(inputs, targets, state, keep=keep)
-        gradients.append(
-            np.concatenate(
-                [gradient.double().flatten().numpy() for gradient in _gradients(network)]
-            )
-        )
+        factors = truncation.draw(inputs.shape[1], len(windows), rng)
+        network.compute_gradients(inputs, targets, state, keep=factors)
+        flat = [np.asarray(gradient, np.float64).reshape(-1) for gradient in network.gradients]
+        gradients.append(np.concatenate(flat))
     return np.stack(gradients)
 
 
@@ -212,7 +192,9 @@ def reach(model: str, network: Network, ids: NDArray[np.int64]) -> Floats:
     target; norms are means over batch rows. For an LSTM it is the hidden state, not the memory
     cell.
     """
-    weights = {name: weight.double() for name, weight in network.named_weights().items()}
+    weights = {
+        name: torch.from_numpy(weight).double() for name, weight in network.weight_copies().items()
+    }
     if model == "scratch":
         of_cell = {
             "weight_ih": weights["W_xh"].T,
@@ -306,7 +288,6 @@ def keep_frequent(ids: Ids, num_kept: int) -> Ids:
 
 
 def _reach(task: Task) -> Tables:
-    # Not on threads: the framework draws weights with one generator for all of them.
     networks = [
         (name, build_network(_settings(task.params, name), task.vocab_size, task.seed))
         for name in MODELS
@@ -336,7 +317,7 @@ def _reach_of_model(task: Task, model: tuple[str, Network]) -> tuple[list[Row], 
             *(params.num_minibatches // part for part in (16, 4, 2, 1)),
         }:
             radii.append(
-                (name, num_trained, np.abs(np.linalg.eigvals(weight.double().numpy())).max())
+                (name, num_trained, np.abs(np.linalg.eigvals(np.asarray(weight, np.float64))).max())
             )
 
     norms = {"initial": reach(name, network, task.windows)}
@@ -350,10 +331,9 @@ def _reach_of_model(task: Task, model: tuple[str, Network]) -> tuple[list[Row], 
     return list(rows), radii
 
 
-def scratch_network(task: Task, generator: torch.Generator) -> Network:
-    """Return an untrained RNN from scratch, whose weights ``generator`` draws."""
-    settings = _settings(task.params, "scratch")
-    return compile_if_possible(ScratchRNN(settings, task.vocab_size, generator), settings)
+def scratch_network(task: Task, seed: int) -> Network:
+    """Return an untrained RNN from scratch."""
+    return build_network(_settings(task.params, "scratch"), task.vocab_size, seed)
 
 
 def _settings(params: GradientsParams, name: str) -> NetworkSettings:
@@ -382,10 +362,10 @@ def _truncation(task: Task) -> pd.DataFrame:
 
 def _truncation_error(task: Task, cut: Truncation) -> tuple[float, float]:
     """Return how far truncated gradients of an untrained network are from the full one."""
-    params, windows, generator = task.params, task.windows, torch.Generator().manual_seed(task.seed)
-    model = scratch_network(task, generator)
+    params, windows, rng = task.params, task.windows, masks_rng(task.seed)
+    model = scratch_network(task, task.seed)
     scale_recurrence(model)  # with the book's weights, almost nothing is sent back over a step
-    draws = partial(draw_gradients, model, windows, generator=generator)
+    draws = partial(draw_gradients, model, windows, rng=rng)
     full = draws(Truncation("full", params.num_steps), 1)[0]
     return gradient_error(draws(cut, params.num_draws), full)
 
@@ -406,9 +386,8 @@ def _perplexity_after(task: Task, item: tuple[Truncation, int]) -> float:
     Equal seeds give equal initial weights and equal minibatches, whatever the truncation.
     """
     (cut, seed), num_steps = item, task.params.num_steps
-    generator = torch.Generator().manual_seed(seed)
-    model = scratch_network(task, generator)
-    draw = partial(cut.draw, num_steps, BATCH_SIZE, generator)
+    model = scratch_network(task, seed)
+    draw = partial(cut.draw, num_steps, BATCH_SIZE, masks_rng(seed))
     losses = train_briefly(model, task.train_ids, task.params, seed, draw=draw)
     if len(losses) < task.params.num_minibatches:
         return float("nan")
