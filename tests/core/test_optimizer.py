@@ -21,10 +21,10 @@ from seqlm.train.trainer import Trainer
 from small_runs import config
 
 ids, params = np.tile([1, 2, 3, 4, 5], 40), Path(sys.argv[1])
-few = {"num_minibatches": 1, "num_trainings": 1, "num_draws": 2, "num_shuffles": 2, "num_hiddens": 2}
+few = {"num_minibatches": 1, "num_trainings": 1, "num_draws": 2, "num_hiddens": 2}
 study_gradients(load(params, "gradients", GradientsParams).model_copy(update=few), ids, ids[:60], 6, 0, 1)
 for name in ("sgd", "adamw"):
-    Trainer(config(optimizer=name), 6, ids, ids[:20], torch.device("cpu")).train(lambda _: None)
+    Trainer(config(optimizer=name), 6, ids, ids[:20], "cpu").train(lambda _: None)
 print("torch._dynamo" in sys.modules)
 """
 

@@ -1,11 +1,8 @@
 """Networks of any kind, computed with some number of threads or width of vector registers, and compared."""
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
-import torch
 from torch import Tensor
 
 from seqlm.networks.building import build_network
@@ -40,18 +37,9 @@ def strong_network(vocab_size: int = 6) -> CompiledNetwork:
     return scratch_network(vocab_size, 8, factor=50)
 
 
-@contextmanager
-def threads(num_threads: int) -> Iterator[None]:
-    before = torch.get_num_threads()
-    torch.set_num_threads(num_threads)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(before)
-
-
 def compute(model: CompiledNetwork, num_threads: int, *minibatch: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    with threads(num_threads), model.thread_team():
+    model.num_threads = num_threads
+    with model.thread_team():
         nll, state = model.compute_gradients(*minibatch)
     return nll, state, model.gradient.copy()
 

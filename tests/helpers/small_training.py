@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import torch
 
 import small_runs
 from seqlm.core.layout import Layout
@@ -32,9 +31,9 @@ def trained(run: RunConfig, text: np.ndarray = TEXT) -> Trainer:
     return made
 
 
-def equal(first: dict[str, torch.Tensor], second: dict[str, torch.Tensor]) -> bool:
+def equal(first: dict[str, np.ndarray], second: dict[str, np.ndarray]) -> bool:
     """Whether two networks have the same weights, bit for bit."""
-    return first.keys() == second.keys() and all(torch.equal(first[name], second[name]) for name in first)
+    return first.keys() == second.keys() and all(np.array_equal(first[name], second[name]) for name in first)
 
 
 def prepare_stage(folder: Path, *texts: str, **changes: Any) -> Layout:

@@ -10,10 +10,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
-from compiled_networks import compute, distance, network_settings, printed_with_each_width, scratch_network, threads
+from compiled_networks import compute, distance, network_settings, printed_with_each_width, scratch_network
 from seqlm.networks.building import build_network, open_network, save_network
 from seqlm.networks.compiled.network import CompiledNetwork
 from seqlm.networks.framework import FrameworkRNN
+from seqlm.networks.initial import mask, masks_rng
 from seqlm.networks.network import DropoutMask, continue_prefixes
 from seqlm.networks.scratch import ScratchRNN
 from seqlm.networks.settings import NetworkSettings
@@ -64,12 +65,8 @@ def draw(model: CompiledNetwork, batch_size: int = B, num_steps: int = T, seed: 
 
 def masks(batch_size: int) -> DropoutMask:
     """Return a function that draws the same masks in the same order."""
-    generator = torch.Generator().manual_seed(3)
-
-    def draw_mask(size: int, dropout: float) -> Tensor:
-        return torch.empty(batch_size, 1, size).bernoulli_(1 - dropout, generator=generator).div_(1 - dropout)
-
-    return draw_mask
+    rng = masks_rng(3)
+    return lambda size, dropout: mask(rng, 1 - dropout, (batch_size, 1, size))
 
 
 def in_double(state: np.ndarray, network: TorchNetwork) -> Tensor | list:
@@ -88,14 +85,14 @@ def for_loops(state: Tensor | list) -> Tensor:
 
 def require_exact_gradients(
     chosen: NetworkSettings, model: CompiledNetwork, num_threads: int, *minibatch: np.ndarray,
-    keep: Tensor | None = None, close: float = 1e-5,
+    keep: np.ndarray | None = None, close: float = 1e-5,
 ) -> None:  # fmt: skip
     """Compare with double precision."""
     inputs, targets, state = minibatch
     nll, after, gradient = compute(model, num_threads, *minibatch, masks(len(inputs)), keep)
     wanted_network = exact(chosen, model)
     wanted, wanted_after = wanted_network.compute_gradients(
-        inputs, targets, in_double(state, wanted_network), masks(len(inputs)), None if keep is None else keep.double()
+        inputs, targets, in_double(state, wanted_network), masks(len(inputs)), keep
     )
     np.testing.assert_allclose(nll, wanted, rtol=close, atol=close)
     # With relu, all units may be zero.
@@ -126,7 +123,7 @@ def test_gradients_of_any_shape_are_those_of_double_precision(
 ) -> None:
     model, keep = make(chosen, vocab_size), None
     if is_cut and chosen.model == "scratch":
-        keep = torch.empty(num_steps, batch_size).bernoulli_(0.5, generator=torch.Generator().manual_seed(2)) / 0.5
+        keep = mask(masks_rng(2), 0.5, (num_steps, batch_size))
     require_exact_gradients(chosen, model, num_threads, *draw(model, batch_size, num_steps), keep=keep)
 
 
@@ -200,7 +197,7 @@ def test_engines_draw_equal_weights_and_read_stored_ones(model: str, form: dict[
     assert (drawn.engine, compiled.engine) == ("framework", "compiled")
     assert (type(drawn), type(compiled)) == (FrameworkRNN, CompiledNetwork)
     assert equal(compiled.weight_copies(), drawn.weight_copies())
-    assert isinstance(build_network(chosen, V, 5, torch.device("meta")), FrameworkRNN)
+    assert isinstance(build_network(chosen, V, 5, "meta"), FrameworkRNN)
     for settings_of_engine in (other, chosen):
         save_network(tmp_path, "x", settings_of_engine, (V, ""), drawn.weight_copies())
         loaded = open_network(tmp_path, "x", (V, ""), "cpu", 1)
@@ -236,7 +233,8 @@ def test_weights_that_are_not_finite_give_a_loss_that_is_not(bad: float, activat
 def test_weights_that_change_are_seen_and_a_copy_learns_by_itself() -> None:
     model = make(FULL["scratch"])
     inputs, targets, state = draw(model)
-    with threads(2), model.thread_team():
+    model.num_threads = 2
+    with model.thread_team():
         before, old = (model.logits(inputs, state)[0], model.compute_gradients(inputs, targets, state)[0])
         gradient, twin = model.gradient.copy(), model.copy()
         twin.flat *= 3
@@ -258,20 +256,19 @@ def test_a_state_that_was_returned_is_not_overwritten() -> None:
 
 
 _BITS = """
-import hashlib, numpy as np, torch
+import hashlib, numpy as np
 from compiled_networks import network_settings
 from seqlm.networks.building import build_network
 from seqlm.networks.compiled.tiles import WIDTH
-torch.set_num_threads(1)
+from seqlm.networks.initial import mask, normal
 print(WIDTH)
 layers = {"num_layers": 2, "embedding": "learned", "embedding_size": 20, "dropout": 0.4}
 for kind in ("scratch", "rnn", "lstm", "gru"):
     model = build_network(network_settings(kind, num_hiddens=150, **({} if kind == "scratch" else layers)), 28, 0)
-    values = torch.randn(model.flat.shape, generator=torch.Generator().manual_seed(0), dtype=torch.float64) / 12
-    model.flat[:] = values
-    ids = torch.randint(0, 28, (20, 35), generator=torch.Generator().manual_seed(1)).numpy()
-    generator = torch.Generator().manual_seed(3)
-    draw_mask = lambda size, dropout: torch.empty(20, 1, size).bernoulli_(1 - dropout, generator=generator)
+    rng = np.random.default_rng(0)
+    model.flat[:] = normal(rng, 1 / 12, model.flat.shape)
+    ids = rng.integers(0, 28, (20, 35))
+    draw_mask = lambda size, dropout: mask(rng, 1 - dropout, (20, 1, size))
     nll, _ = model.compute_gradients(ids, np.roll(ids, 1, 1), model.initial_state(20), draw_mask)
     logits, _ = model.logits(ids, model.initial_state(20))
     found = (model.gradient, nll, logits)

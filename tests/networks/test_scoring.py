@@ -7,7 +7,7 @@ import pytest
 import torch
 from torch.nn import functional as F
 
-from compiled_networks import network_settings, scratch_network, threads
+from compiled_networks import network_settings, scratch_network
 from seqlm.networks import torch_network
 from seqlm.networks.building import build_network
 from seqlm.networks.compiled import network as compiled
@@ -23,13 +23,13 @@ VOCAB = 3001  # not a multiple of any width of registers
 
 def drawn(network: Network, size: float) -> Network:
     generator = torch.Generator().manual_seed(0)
-    for parameter in network.parameters():
-        parameter.detach().normal_(0, size, generator=generator)
+    weights = network.named_weights()
+    network.load_weights({n: (size * torch.randn(w.shape, generator=generator)).numpy() for n, w in weights.items()})
     return network
 
 
 def framework(model: str, vocab_size: int = VOCAB, **options: object) -> Network:
-    return drawn(FrameworkRNN(network_settings(model, num_hiddens=24, **options), vocab_size, 0), 0.3)
+    return drawn(FrameworkRNN(network_settings(model, num_hiddens=24, **options), vocab_size), 0.3)
 
 
 def gated(model: str, **options: object) -> Network:
@@ -42,7 +42,7 @@ def scratch(num_hiddens: int, vocab_size: int = VOCAB) -> Network:
 
 NETWORKS = {
     "scratch, compiled": lambda: scratch(130),
-    "scratch, plain": lambda: drawn(ScratchRNN(network_settings("scratch", num_hiddens=24), VOCAB, 0), 0.1),
+    "scratch, plain": lambda: drawn(ScratchRNN(network_settings("scratch", num_hiddens=24), VOCAB), 0.1),
     "lstm, compiled": lambda: gated("lstm", embedding="learned", embedding_size=20),
     "gru of one-hot vectors, compiled": lambda: gated("gru"),
     "the framework's rnn of one-hot vectors": lambda: framework("rnn"),
@@ -71,9 +71,8 @@ def test_every_network_scores_a_large_vocabulary_as_its_logits_say(name: str, mo
     wanted = by_logits(network, ids[None])[0]
     # PyTorch's products of other sizes round the logits otherwise; the compiled ones never do.
     close = 1e-12 if "compiled" in name else 1e-5
-    for num_threads in (1, 2):
-        with threads(num_threads):
-            assert stream_nll(network, ids) == pytest.approx(wanted, rel=close)
+    for network.num_threads in (1, 2):
+        assert stream_nll(network, ids) == pytest.approx(wanted, rel=close)
     windows = ids[:144].reshape(16, 9)
     wanted = by_logits(network, windows)
     assert rows_nll(network, windows) == pytest.approx(wanted, rel=close)
@@ -111,11 +110,15 @@ def test_only_on_a_cpu_do_threads_compute_one_item_each(device: str, num_threads
     def compute(number: int) -> tuple[float, int, bool]:
         return (1 / number, torch.get_num_threads(), threading.current_thread() is threading.main_thread())
 
-    imap = FrameworkRNN(network_settings("rnn"), 9, 0).to(device).imap
-    with threads(3):
+    imap = FrameworkRNN(network_settings("rnn"), 9).to(device).imap
+    before = torch.get_num_threads()
+    torch.set_num_threads(3)
+    try:
         found = list(imap(compute, range(1, 7)))
         assert found == [(1 / number, num_threads, in_main_thread) for number in range(1, 7)]
         assert torch.get_num_threads() == 3
         with pytest.raises(ZeroDivisionError):
             list(imap(compute, [1, 0]))
         assert torch.get_num_threads() == 3
+    finally:
+        torch.set_num_threads(before)

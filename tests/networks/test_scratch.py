@@ -6,13 +6,15 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from compiled_networks import network_settings
+from seqlm.networks.building import build_network
+from seqlm.networks.initial import mask, masks_rng
 from seqlm.networks.scratch import ScratchRNN
 
 V, H, B, T = 7, 5, 3, 6
 
 
 def make(activation: str = "tanh") -> ScratchRNN:
-    model = ScratchRNN(network_settings("scratch", num_hiddens=H, activation=activation), V, 0).double()
+    model = ScratchRNN(network_settings("scratch", num_hiddens=H, activation=activation), V).double()
     generator = torch.Generator().manual_seed(1)
     for weight in model.named_weights().values():
         # Larger weights than the book's, so that every term of the gradients counts.
@@ -47,20 +49,20 @@ def by_autograd(
 @pytest.mark.parametrize("activation", ["tanh", "relu"])
 @pytest.mark.parametrize("keep_probability", [1, 0.5])
 def test_gradients_equal_those_of_autograd(activation: str, keep_probability: float) -> None:
-    model, (inputs, targets, state), generator = (make(activation), draw(), torch.Generator().manual_seed(3))
-    keep = torch.empty(T, B, dtype=torch.float64).bernoulli_(keep_probability, generator=generator) / keep_probability
+    model, (inputs, targets, state) = make(activation), draw()
+    keep = mask(masks_rng(3), keep_probability, (T, B))
     nats, _ = model.compute_gradients(inputs, targets, state, keep=keep if keep_probability < 1 else None)
-    loss, expected = by_autograd(model, inputs, targets, state, keep)
+    loss, expected = by_autograd(model, inputs, targets, state, torch.from_numpy(keep))
     assert float(nats.mean()) == pytest.approx(float(loss), rel=1e-12)
     for name, parameter in model.named_parameters():
         torch.testing.assert_close(parameter.grad, expected[name], rtol=1e-10, atol=1e-12)
 
 
 def test_weights_start_as_in_the_book() -> None:
-    model = ScratchRNN(network_settings("scratch", num_hiddens=512), 28, 0)
-    weights = model.named_weights()
+    network = build_network(network_settings("scratch", num_hiddens=512), 28, 0)
+    weights = network.named_weights()
     assert float(weights["W_hh"].std()) == pytest.approx(0.01, rel=0.02)
     assert not weights["b_h"].any()
     assert not weights["b_q"].any()
     # 28 * 512 + 512 * 512 + 512 + 512 * 28 + 28
-    assert sum(weight.numel() for weight in weights.values()) == 291_356
+    assert network.num_parameters == 291_356

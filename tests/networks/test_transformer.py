@@ -18,7 +18,7 @@ V = 6
 def network(window: int, **changes: object) -> Transformer:
     """Return a network in double precision, with weights so large that every token and position matters."""
     options = {"num_layers": 2, "num_heads": 2, "embedding": "learned", "num_steps": window} | changes
-    made = Transformer(network_settings("transformer", **options), V, 0).double()
+    made = Transformer(network_settings("transformer", **options), V).double()
     generator = torch.Generator().manual_seed(1)
     with torch.no_grad():
         for parameter in made.parameters():

@@ -63,7 +63,7 @@ def test_ctrl_c_saves_a_checkpoint_and_an_experiment_keeps_its_name(
         made.train(press, save)
     saved = checkpoint.load()
     assert saved is not None
-    assert saved["progress"]["minibatches"] == 14
+    assert saved[1]["progress"]["minibatches"] == 14
     assert signal.getsignal(signal.SIGINT) is handler
 
 

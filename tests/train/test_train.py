@@ -16,7 +16,7 @@ from torch.distributed.run import parse_args
 
 from seqlm.core.layout import Layout
 from seqlm.train.callbacks import Checkpoint, checkpoint_key
-from seqlm.train.trainer import Trainer
+from seqlm.train.trainer import Checkpointed, Trainer
 from seqlm.vocab.corpus import load_split
 from seqlm.vocab.vocabulary import Vocab
 from small_training import config, free_port, history_rows, prepare_stage
@@ -56,7 +56,7 @@ def test_the_stage_trains_on_train_and_evaluates_on_val(run_stage: RunStage, tmp
     succeeded(run_stage("train", "--model", "x"))
     train_ids, val_ids = (load_split(layout.corpus("char"), split) for split in ("train", "val"))
     vocab = Vocab.load(layout.vocab("char"))
-    made = Trainer(config(**changes), len(vocab), train_ids, val_ids, torch.device("cpu"))
+    made = Trainer(config(**changes), len(vocab), train_ids, val_ids, "cpu")
     made.train(lambda _: None)
     for row, wanted in zip(history_rows(layout), made.progress.history, strict=True):
         found = float(row["train_perplexity"]), float(row["val_perplexity"])
@@ -160,13 +160,15 @@ def test_two_machines_resume_from_the_checkpoint_of_the_first(has_checkpoint: bo
     first, second = layouts = [prepare_stage(tmp_path / name, LINE * 20, **changes) for name in ("first", "second")]
     vocab = Vocab.load(first.vocab("char"))
     ids = [load_split(first.corpus("char"), split) for split in ("train", "val")]
-    made = Trainer(config(**changes), len(vocab), ids[0], ids[1], torch.device("cpu"))
-    states: dict[int, dict[str, Any]] = {}
+    made = Trainer(config(**changes), len(vocab), ids[0], ids[1], "cpu")
+    states: dict[int, Checkpointed] = {}
     made.train(lambda now: states.setdefault(now.progress.num_epochs, now.state()))
     # The second machine's checkpoint is of another epoch.
     for layout, epoch in zip(layouts, (2, 3), strict=True):
         if has_checkpoint or layout is second:
-            state = states[epoch] | {"processes": states[epoch]["processes"] * 2}
+            arrays, values = states[epoch]
+            arrays = arrays | {f"carried.1.{name[10:]}": arrays[name] for name in arrays if name.startswith("carried")}
+            state = arrays, values | {"totals": values["totals"] * 2}
             Checkpoint(layout.checkpoints / "x", checkpoint_key(config(**changes), vocab, 2)).save(state)
     assert ("resuming after epoch 2\n" in start_two(first, second)) == has_checkpoint
     for row, wanted in zip(history_rows(first), made.progress.history, strict=True):
@@ -209,7 +211,7 @@ def test_a_stale_run_goes_with_its_results_and_checkpoints(
     layout = Layout(tmp_path)
     layout.params.write_text("runs: {a: {token: char}}\n")
     for run in ("a", "gone"):
-        Checkpoint(layout.checkpoints / run, "key").save({})
+        Checkpoint(layout.checkpoints / run, "key").save(({}, {}))
         (layout.checkpoints / run / "lock").touch()
         (layout.reports("train") / run).mkdir(parents=True)
     clear_stale_runs(layout)
@@ -223,6 +225,6 @@ def test_a_stale_run_goes_with_its_results_and_checkpoints(
 def test_wrong_runs_remove_nothing(params: str, tmp_path: Path, clear_stale_runs: Callable[[Layout], None]) -> None:
     layout = Layout(tmp_path)
     layout.params.write_text(params)
-    Checkpoint(layout.checkpoints / "a", "key").save({})
+    Checkpoint(layout.checkpoints / "a", "key").save(({}, {}))
     clear_stale_runs(layout)
     assert (layout.checkpoints / "a").exists()

@@ -12,7 +12,7 @@ class NetworkKind(NamedTuple):
     """A kind of network: how it is made, and which settings it does not let vary."""
 
     network: str
-    """A callable that gets the settings, the vocabulary size and the seed, and returns a
+    """A callable that gets the settings and the vocabulary size, and returns a
     :class:`seqlm.networks.torch_network.TorchNetwork` on the CPU."""
     fixed: Mapping[str, object]
     """Settings, of training too, for which the network supports only one value."""

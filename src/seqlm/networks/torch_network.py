@@ -49,7 +49,7 @@ class TorchNetwork(nn.Module, Network):
         if draw_mask is None or self.dropout == 0:
             return hidden
         # (B, 1, size)
-        mask = torch.from_numpy(draw_mask(hidden.shape[2], self.dropout)).to(hidden.device)
+        mask = torch.from_numpy(draw_mask(hidden.shape[2], self.dropout)).to(hidden)
         return hidden * mask.repeat_interleave(len(hidden) // len(mask), 0)
 
     @property

@@ -15,9 +15,10 @@ import equations
 from compiled_networks import scratch_network
 from default_params import PARAMS_FILE
 from seqlm.core.errors import DataError
-from seqlm.core.optimizer import Optimizer
 from seqlm.core.settings import load
 from seqlm.networks.building import build_network
+from seqlm.networks.compiled.network import CompiledNetwork
+from seqlm.networks.initial import masks_rng
 from seqlm.pipeline.gradients import study
 from seqlm.pipeline.gradients.settings import GradientsParams
 from seqlm.pipeline.gradients.study import (
@@ -108,8 +109,10 @@ LAYERS = {"relu": partial(torch.nn.RNN, nonlinearity="relu"), "gru": torch.nn.GR
 @pytest.mark.parametrize("model", ["scratch", "relu", "gru", "lstm"])
 def test_the_reach_is_the_gradient_of_a_layer_that_starts_from_an_earlier_state(model: str) -> None:
     network = build_network(study.network_settings(*study.MODELS[model], 8, 8), 3, 0)
-    weights = {name: weight.mul_(60 if model == "scratch" else 2) for name, weight in network.named_weights().items()}
-    weights = {name.removeprefix("layers.0."): weight.double() for name, weight in weights.items()}
+    factor = np.float32(60 if model == "scratch" else 2)
+    network.load_weights({name: factor * weight for name, weight in network.weight_copies().items()})
+    arrays = network.weight_copies().items()
+    weights = {name.removeprefix("layers.0."): torch.from_numpy(weight).double() for name, weight in arrays}
     if model == "scratch":
         weights = {"weight_ih_l0": weights["W_xh"].T, "weight_hh_l0": weights["W_hh"].T, "bias_ih_l0": weights["b_h"],
                    "output.weight": weights["W_hq"].T, "output.bias": weights["b_q"]}  # fmt: skip
@@ -130,12 +133,12 @@ def test_the_reach_is_the_gradient_of_a_layer_that_starts_from_an_earlier_state(
 
 
 def test_randomized_truncation_nears_the_full_gradient_and_regular_truncation_does_not() -> None:
-    model, generator = scratch_network(4, 6, factor=40), torch.Generator().manual_seed(0)
+    model, rng = scratch_network(4, 6, factor=40), np.random.default_rng(0)
     window = np.random.default_rng(0).integers(0, 4, (3, 9))
-    full = draw_gradients(model, window, Truncation("full", 8), 1, generator)[0]
+    full = draw_gradients(model, window, Truncation("full", 8), 1, rng)[0]
 
     def error(strategy: str, length: int, num_draws: int = 4000) -> tuple[float, float]:
-        draws = draw_gradients(model, window, Truncation(strategy, length), num_draws, generator)
+        draws = draw_gradients(model, window, Truncation(strategy, length), num_draws, rng)
         return gradient_error(draws, full)
 
     # Length 1 cuts every step, so no draw differs from another.
@@ -146,16 +149,16 @@ def test_randomized_truncation_nears_the_full_gradient_and_regular_truncation_do
 
 
 def test_cuts_by_hand() -> None:
-    generator = torch.Generator().manual_seed(0)
-    assert Truncation("full", 7).draw(7, 2, generator) is None
-    keep = Truncation("regular", 3).draw(7, 2, generator)
+    rng = np.random.default_rng(0)
+    assert Truncation("full", 7).draw(7, 2, rng) is None
+    keep = Truncation("regular", 3).draw(7, 2, rng)
     assert keep is not None
-    assert ((keep[:, 0] == 0).nonzero().flatten().diff() == 3).all()
+    assert (np.diff(np.flatnonzero(keep[:, 0] == 0)) == 3).all()
     assert (keep[:, 0] == keep[:, 1]).all()
     # Each step continues with probability 3/4: the factor is 0 or 4/3, and its mean is 1.
-    keep = Truncation("randomized", 4).draw(1000, 50, generator)
+    keep = Truncation("randomized", 4).draw(1000, 50, rng)
     assert keep is not None
-    assert keep.unique().tolist() == pytest.approx([0, 4 / 3])
+    assert np.unique(keep).tolist() == pytest.approx([0, 4 / 3])
     assert float(keep.mean()) == pytest.approx(1, abs=0.02)
     # There is no randomized truncation of length 1.
     assert study.truncations([1, 4]) == STRATEGIES
@@ -169,7 +172,7 @@ def test_equal_seeds_train_on_equal_minibatches_whatever_the_truncation() -> Non
     # A minibatch is 32 windows; the first loss is that of the same weights on the same windows.
     losses, last_losses = [], []
     for length in (1, 8):
-        draw = partial(Truncation("regular", length).draw, 8, 32, torch.Generator())
+        draw = partial(Truncation("regular", length).draw, 8, 32, np.random.default_rng(0))
         found = train_briefly(scratch_network(3, 8), ids, small.params, 0, draw=draw)
         losses.append(found[0])
         last_losses.append(found[-1])
@@ -181,12 +184,12 @@ def test_the_rate_falls_to_zero_and_training_ends_at_a_gradient_that_is_not_fini
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     seen: list[float] = []
-    monkeypatch.setattr(Optimizer, "step", lambda _, lr: seen.append(lr))
+    monkeypatch.setattr(CompiledNetwork, "step", lambda _, lr: seen.append(lr))
     small = task(np.tile([0, 1, 2, 1], 20), 3, num_minibatches=4, num_steps=8, num_hiddens=4)
     assert len(train_briefly(scratch_network(3, 4), small.train_ids, small.params, 0)) == 4
     assert seen == pytest.approx([0.01, 0.0075, 0.005, 0.0025])
     norms = iter([1.0, np.inf])
-    monkeypatch.setattr(study, "_norm", lambda _: next(norms))
+    monkeypatch.setattr(CompiledNetwork, "clip_gradients", lambda *_: next(norms))
     assert np.isnan(study._perplexity_after(small, (Truncation("full", 8), 0)))
     assert len(seen) == 5
 
@@ -252,7 +255,7 @@ def test_reach_and_radius_are_those_of_a_model_before_and_after_its_training(mod
         assert columns_of(tables["reach"], model=model, moment=moment) == expected
         if model in ("scratch", "relu"):
             weights = network.named_weights()
-            matrix = weights["W_hh" if model == "scratch" else "layers.0.weight_hh_l0"].double().numpy()
+            matrix = weights["W_hh" if model == "scratch" else "layers.0.weight_hh_l0"].astype(np.float64)
             radius = abs(np.linalg.eigvals(matrix)).max()
             assert summary["spectral_radius"][model][moment] == radius
             assert columns_of(tables["radius"], model=model, minibatch=minibatch) == {"spectral_radius": [radius]}
@@ -264,11 +267,11 @@ def test_reach_and_radius_are_those_of_a_model_before_and_after_its_training(mod
 @pytest.mark.parametrize("cut", STRATEGIES)
 def test_truncations_are_measured_on_an_untrained_network_whose_states_last(cut: Truncation, small: Any) -> None:
     tables, _ = small
-    generator = torch.Generator().manual_seed(0)
-    model = study.scratch_network(SMALL_TASK, generator)
+    rng = masks_rng(0)
+    model = study.scratch_network(SMALL_TASK, 0)
     study.scale_recurrence(model)
-    full = draw_gradients(model, WINDOWS, Truncation("full", 8), 1, generator)[0]
-    bias, spread = gradient_error(draw_gradients(model, WINDOWS, cut, 3, generator), full)
+    full = draw_gradients(model, WINDOWS, Truncation("full", 8), 1, rng)[0]
+    bias, spread = gradient_error(draw_gradients(model, WINDOWS, cut, 3, rng), full)
     expected = {"bias": [bias], "spread": [spread], "standard_error": [spread / 3**0.5]}
     assert columns_of(tables["truncation"], strategy=cut.strategy, length=cut.length) == expected
 

@@ -22,16 +22,14 @@ class MinimalGatedRNN(TorchNetwork):
     Shapes: V vocabulary, h hidden units, B batch rows, T steps. The state is ``(B, h)``.
     """
 
-    def __init__(self, settings: NetworkSettings, vocab_size: int, seed: int) -> None:
-        """Draw the weights by ``seed``."""
+    def __init__(self, settings: NetworkSettings, vocab_size: int) -> None:
+        """A network whose weights are drawn later, from U(-1 / sqrt(h), 1 / sqrt(h)) unless ``initial.py`` knows others."""
         super().__init__()
         self.vocab_size, self.num_hiddens, self.dropout = (vocab_size, settings.num_hiddens, settings.dropout)
-        with torch.random.fork_rng(devices=[]):
-            torch.manual_seed(seed)
-            self.inputs = nn.Embedding(vocab_size, 2 * self.num_hiddens)  # rows of W_xf and W_xn
-            self.forget = nn.Linear(self.num_hiddens, self.num_hiddens)
-            self.candidate = nn.Linear(self.num_hiddens, self.num_hiddens)
-            self.output = nn.Linear(self.num_hiddens, vocab_size)
+        self.inputs = nn.Embedding(vocab_size, 2 * self.num_hiddens)  # rows of W_xf and W_xn
+        self.forget = nn.Linear(self.num_hiddens, self.num_hiddens)
+        self.candidate = nn.Linear(self.num_hiddens, self.num_hiddens)
+        self.output = nn.Linear(self.num_hiddens, vocab_size)
 
     def initial_state(self, batch_size: int) -> Tensor:
         """Return the zero state of ``batch_size`` rows."""
@@ -46,7 +44,5 @@ class MinimalGatedRNN(TorchNetwork):
             candidate = torch.tanh(to_candidate + self.candidate(forget * state))
             state = torch.lerp(state, candidate, forget)
             hiddens.append(state)
-        outputs = torch.stack(hiddens, 1)  # (B, T, h)
-        if draw_mask is not None and self.dropout > 0:
-            outputs = outputs * draw_mask(self.num_hiddens, self.dropout)
+        outputs = self.drop(torch.stack(hiddens, 1), draw_mask)  # (B, T, h)
         return self.output(outputs), state
