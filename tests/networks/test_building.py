@@ -149,7 +149,7 @@ def test_a_network_of_automatic_differentiation_trains_scores_and_generates(
         for weight, gradient in zip(adapted.weights, adapted.gradients, strict=True):
             weight.sub_(gradient, alpha=0.2 / max(norm, 1.0))
 
-    assert dynamic_nll(network, other, descend, update_every=10).mean() < 0.5 * stream_nll(network, other).mean()
+    assert dynamic_nll(network, other, descend, update_every=10).mean() < 0.7 * stream_nll(network, other).mean()
 
 
 RESULTS = """

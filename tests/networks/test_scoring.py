@@ -71,7 +71,8 @@ def test_every_network_scores_a_large_vocabulary_as_its_logits_say(name: str, mo
     wanted = by_logits(network, ids[None])[0]
     # PyTorch's products of other sizes round the logits otherwise; the compiled ones never do.
     close = 1e-12 if "compiled" in name else 1e-5
-    for network.num_threads in (1, 2):
+    for num_threads in (1, 2):
+        network.num_threads = num_threads  # type: ignore[attr-defined]
         assert stream_nll(network, ids) == pytest.approx(wanted, rel=close)
     windows = ids[:144].reshape(16, 9)
     wanted = by_logits(network, windows)

@@ -23,7 +23,7 @@ class MinimalGatedRNN(TorchNetwork):
     """
 
     def __init__(self, settings: NetworkSettings, vocab_size: int) -> None:
-        """A network whose weights are drawn later, from U(-1 / sqrt(h), 1 / sqrt(h)) unless ``initial.py`` knows others."""
+        """A network whose weights are drawn later, from U(-1 / sqrt(h), 1 / sqrt(h))."""
         super().__init__()
         self.vocab_size, self.num_hiddens, self.dropout = (vocab_size, settings.num_hiddens, settings.dropout)
         self.inputs = nn.Embedding(vocab_size, 2 * self.num_hiddens)  # rows of W_xf and W_xn
