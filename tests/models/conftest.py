@@ -39,11 +39,7 @@ def scored(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Layout, d
     """A run whose models are scored as the stages do, with constants that suit its short text."""
     with pytest.MonkeyPatch.context() as patch:
         for module in (index, ngrams):
-            for name, value in {
-                "SMALL_SAMPLE_TOKENS": 90,
-                "NUM_UPDATES": 3,
-                "SMALL_SAMPLE_ORDERS": {"char": (1, 3)},
-            }.items():
+            for name, value in {"FEW_TOKENS": 90, "NUM_UPDATES": 3, "ORDERS_OF_FEW": {"char": (1, 3)}}.items():
                 if hasattr(module, name):
                     patch.setattr(module, name, value)
         patch.setattr(networks, "RMS_SEGMENTS", 4)

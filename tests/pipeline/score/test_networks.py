@@ -121,7 +121,7 @@ def test_val_decides_whether_a_network_is_made_dynamic_and_test_does_not() -> No
     assert dynamic_scores(uniform_network(), texts_of(NOISE, REPEATS), log) == []
     assert log[-1] == "m+dynamic: left out, because no learning rate is better than 0 on val"
     (score,) = dynamic_scores(uniform_network(), texts_of(REPEATS, NOISE), [])
-    assert score.nll["val"].mean() < 0.99 * np.log(6) < score.nll["test"].mean()
+    assert score.nll["val"].mean() < 0.9995 * np.log(6) < score.nll["test"].mean()
 
 
 def test_the_runs_of_the_chapter_are_those_with_its_settings() -> None:

@@ -88,7 +88,7 @@ def test_only_scores_on_test_and_diagnostics_depend_on_test(
 def test_ngram_models_of_the_beginning_of_train_are_scored(
     run_stage: RunStage, layout: Layout, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(ngrams, "SMALL_SAMPLE_TOKENS", 60)
+    monkeypatch.setattr(ngrams, "FEW_TOKENS", 60)
     assert run_stage("score", "--kind", "char").returncode == 0
     found = {score.name: score for score in load_scores_folder(layout.scores_of_ngrams("char")) if "@" in score.name}
     assert sorted(found) == [f"char-kneser-ney-{order}@60" for order in (1, 3, 5)]
@@ -99,7 +99,7 @@ def test_ngram_models_of_the_beginning_of_train_are_scored(
         assert nll == pytest.approx(token_nll(model, load_split(layout.corpus("char"), split)))
     assert score.metrics[TRAIN_SUBSET]["nats_per_token"] == pytest.approx(token_nll(model, train[:60]).mean())
     assert (score.info.train_chars, score.info.order, score.info.dynamic) == (60, 3, False)
-    monkeypatch.setattr(ngrams, "SMALL_SAMPLE_TOKENS", len(train))
+    monkeypatch.setattr(ngrams, "FEW_TOKENS", len(train))
     assert run_stage("score", "--kind", "char").returncode == 0
     assert not [name for name in names_in(layout.scores_of_ngrams("char")) if "@" in name]
 
