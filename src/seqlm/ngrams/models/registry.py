@@ -7,7 +7,7 @@ its own, and append it to the list. If it has settings, they belong in
 On disk the models of a text are its counts as arrays, and ``models.json`` with the settings.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +23,7 @@ from seqlm.core.files import (
     write_checksummed,
     write_npy_blocks,
 )
+from seqlm.core.layout import MODEL_FORMAT
 from seqlm.ngrams.counts.count_tables import BLOCK_ROWS, Ids, NgramCounts
 from seqlm.ngrams.models.base import Fit, NGramModel, Uniform
 from seqlm.ngrams.models.kneser_ney import KneserNey
@@ -57,17 +58,23 @@ def build_models(
     return {model.name: model for model in models}
 
 
-FORMAT = 8
+NGRAMS_FILE = "models.json"
+"""The file that says what the models of a folder are."""
+_ADVICE = "count again"
 
 
 def save_models(
-    folder: Path, counts: NgramCounts, settings: Mapping[str, Mapping[str, Any]], vocab: VocabKey
+    folder: Path,
+    counts: NgramCounts,
+    settings: Mapping[str, Mapping[str, Any]],
+    vocab: VocabKey,
+    infos: Iterable[Mapping[str, Any]] = (),
 ) -> None:
     """Write what :func:`load_models` needs: ``keys_N.npy`` and ``counts_N.npy`` for each order, and
     ``models.json``.
 
-    ``settings`` has those of each smoothing method by its name. Each array takes the smallest
-    integer type that holds it.
+    ``settings`` has those of each smoothing method by its name; ``infos`` say what each model is.
+    Each array takes the smallest integer type that holds it.
     """
     for order, table in enumerate(counts.tables, start=1):
         for name, array in (("keys", table.keys), ("counts", table.counts)):
@@ -77,7 +84,8 @@ def save_models(
             )
             write_npy_blocks(folder / f"{name}_{order}.npy", dtype, len(array), blocks)
     description = {"vocab": list(vocab), "starts": counts.starts, "settings": settings}
-    write_checksummed(folder / "models.json", {"format": FORMAT} | description)
+    description |= {"format": MODEL_FORMAT, "models": list(infos)}
+    write_checksummed(folder / NGRAMS_FILE, description)
 
 
 def load_models(folder: Path, vocab: VocabKey) -> dict[str, NGramModel]:
@@ -103,12 +111,21 @@ def load_kneser_ney(folder: Path, vocab: VocabKey, order: int | None = None) -> 
     )
 
 
+def read_infos(folder: Path) -> list[dict[str, Any]]:
+    """Return what each model of a folder is, without reading the counts. Raises DataError."""
+    infos: list[dict[str, Any]] = _read_description(folder)["models"]
+    return infos
+
+
+def _read_description(folder: Path) -> dict[str, Any]:
+    return read_checksummed(folder / NGRAMS_FILE, MODEL_FORMAT, _ADVICE)
+
+
 def load_counts(folder: Path, vocab: VocabKey) -> tuple[NgramCounts, dict[str, dict[str, Any]]]:
     """Return the counts, and the settings of each smoothing method. Raises as :func:`load_models`
     does."""
-    path, advice = folder / "models.json", "count again"
-    description = read_checksummed(path, FORMAT, advice)
-    require_vocab(path, description["vocab"], vocab, advice)
+    description = _read_description(folder)
+    require_vocab(folder / NGRAMS_FILE, description["vocab"], vocab, _ADVICE)
 
     def array(name: str) -> NDArray[np.integer]:
         """Return an array as it is stored, mapped into memory."""

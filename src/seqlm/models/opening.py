@@ -1,0 +1,123 @@
+"""From what a model is to the model: vocabularies and counts are loaded once for all models."""
+
+from functools import cache, partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from numpy.typing import NDArray
+
+from seqlm.core.layout import NETWORK_FILES, Layout
+from seqlm.core.settings import Device
+from seqlm.models.char_from_words import open_char_from_words
+from seqlm.models.info import Description, ModelInfo, char_from_words_info, dynamic_ngram_info
+from seqlm.models.language_model import LanguageModel
+from seqlm.models.ngrams import EvolvingCounts, NGram, small_sample_infos, small_sample_model
+from seqlm.ngrams.models.kneser_ney import KneserNey
+from seqlm.ngrams.models.registry import build_models, load_counts, read_infos
+from seqlm.vocab.corpus import load_split, split_file
+from seqlm.vocab.kinds import Kind
+from seqlm.vocab.vocabulary import TOKENIZER_FILE, Vocab
+
+if TYPE_CHECKING:
+    from seqlm.models.networks import DynamicNetwork, StaticNetwork
+
+
+class ModelOpener:
+    """Opens models below ``layout``; networks on a device and with threads, by default their own.
+
+    ``vocab(kind)`` and ``counts(kind)`` load what a kind of token has, once.
+    """
+
+    def __init__(
+        self, layout: Layout, device: Device | None = None, num_threads: int | None = None
+    ) -> None:
+        self.layout, self._device, self._num_threads = layout, device, num_threads
+        self.vocab = cache(self._load_vocab)
+        self.counts = cache(self._load_counts)
+        self._ngram_models = cache(self._build_ngram_models)
+
+    def _load_vocab(self, kind: Kind) -> Vocab:
+        return Vocab.load(self.layout.vocab(kind), kind)
+
+    def _load_counts(self, kind: Kind) -> Any:
+        return load_counts(self.layout.ngrams(kind), self.vocab(kind).key)
+
+    def _build_ngram_models(self, kind: Kind) -> Any:
+        models = build_models(*self.counts(kind)).values()
+        return {(model.smoothing, model.order): model for model in models}
+
+    def _train(self, kind: Kind) -> NDArray[Any]:
+        return load_split(self.layout.corpus(kind), "train", mmap=True)
+
+    def ngram_infos(self, kind: Kind) -> list[ModelInfo]:
+        """Return what the static n-gram models over a kind of token are: those of all of train, and
+        small-sample ones if train is there."""
+        infos = [ModelInfo.from_json(info) for info in read_infos(self.layout.ngrams(kind))]
+        if split_file(self.layout.corpus(kind), "train").is_file():
+            infos += small_sample_infos(self.vocab(kind))
+        return infos
+
+    def char_from_words_infos(self) -> list[ModelInfo]:
+        """Return the Kneser-Ney model of the highest order over words, as a model over characters;
+        nothing if there is none."""
+        kneser_ney = [
+            info for info in self.ngram_infos("word") if info.smoothing == KneserNey.smoothing
+        ]
+        highest = sorted(kneser_ney, key=lambda info: info.order or 0)[-1:]
+        return [char_from_words_info(info) for info in highest]
+
+    def ngram(self, info: ModelInfo) -> LanguageModel:
+        """Open an n-gram model. If it keeps counting, its info is that of the present train."""
+        kind = info.counted_token or info.token
+        counted, predicted, order = self.vocab(kind), self.vocab(info.token), info.order or 0
+        if info.dynamic:
+            info = dynamic_ngram_info(order, counted, info.token)
+            unknown, num_tested = self._unknown(kind), predicted.splits["test"].num_tokens
+            counts = EvolvingCounts.of_train(
+                self._train(kind), len(counted), order, unknown, num_tested
+            )
+        elif info.train_tokens is not None:
+            train = self._train(kind)[: info.train_tokens]
+            counts = EvolvingCounts.fixed(
+                small_sample_model(train, counted, order, self._unknown(kind))
+            )
+        else:
+            counts = EvolvingCounts.fixed(self._ngram_models(kind)[info.smoothing, order])
+        if info.counts_own_tokens:
+            return NGram(info, counted, counts)
+        return open_char_from_words(info, predicted, counted, counts)
+
+    def _unknown(self, kind: Kind) -> Any:
+        """Return how the Kneser-Ney models over a kind of token treat unknown ones."""
+        return self.counts(kind)[1][KneserNey.smoothing]["unknown"]
+
+    def network(self, info: ModelInfo) -> "StaticNetwork":
+        """Open the network of a run."""
+        from seqlm.models.networks import open_run  # imports the compiled loops
+
+        vocab = self.vocab(info.token)
+        return open_run(self.layout, info.name, self._device, self._num_threads, vocab)
+
+    def dynamic_network(self, static: "StaticNetwork", lr: float, decay: float) -> "DynamicNetwork":
+        """Return a network that keeps learning from the text that it reads."""
+        from seqlm.models.networks import DynamicNetwork, train_gradient_rms
+
+        rms = partial(train_gradient_rms, static.network, self._train(static.info.token))
+        return DynamicNetwork(static, lr, decay, rms)
+
+    def files(self, description: Description) -> list[Path]:
+        """Return the files and folders that a model needs, without those of its members."""
+        info, layout, files = description.info, self.layout, [description.path]
+        if info.family == "mixture":
+            return files
+        counted = info.counted_token or info.token
+        for kind in {counted, info.token}:
+            vocab = layout.vocab(kind)
+            files += [vocab, vocab.with_name(TOKENIZER_FILE)]
+        if info.family == "ngram":
+            files.append(layout.ngrams(counted))
+        elif not info.dynamic:
+            files += [layout.run(info.name) / name for name in NETWORK_FILES]
+        if info.dynamic or (info.family == "ngram" and info.train_tokens is not None):
+            files.append(split_file(layout.corpus(counted), "train"))
+        return [file for file in files if file.exists()]
