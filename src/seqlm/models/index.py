@@ -158,7 +158,7 @@ class Models(Mapping[str, LanguageModel]):
         if info.dynamic:
             choices, static = metadata["choices"], cast("StaticNetwork", members[0])
             return opener.dynamic_network(static, choices["dynamic_lr"], choices["dynamic_decay"])
-        return opener.network(info)
+        return opener.network(info.name)
 
 
 def open_models(

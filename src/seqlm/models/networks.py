@@ -16,15 +16,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from seqlm.core.errors import DataError, ParamsError
-from seqlm.core.layout import Layout
+from seqlm.core.errors import ParamsError
 from seqlm.core.metrics import Nll
-from seqlm.core.settings import Device
 from seqlm.core.threads import raise_if_cancelled
-from seqlm.models.info import ModelInfo, read_description
+from seqlm.models.info import ModelInfo
 from seqlm.models.language_model import LanguageModel, Probs, Reader
 from seqlm.models.scored_text import Ids
-from seqlm.networks.building import open_network
 from seqlm.networks.network import (
     Logits,
     Network,
@@ -102,38 +99,6 @@ class NetworkReader(Reader):
                 "a network predicts nothing before it has read a token: call read first"
             )
         return np.asarray(probabilities(self._logits)[0])
-
-
-def open_run(
-    layout: Layout,
-    run: str,
-    device: Device | None = None,
-    num_threads: int | None = None,
-    vocab: Vocab | None = None,
-) -> StaticNetwork:
-    """Return the network of a run, on the device and with the threads of its own settings, unless
-    others are given. ``vocab``: its vocabulary, if that is loaded.
-
-    Raises ParamsError if there is no such run, and DataError if there is none at all.
-    """
-    path = layout.description_of_run(run)
-    if not path.is_file():
-        trained = ", ".join(path.parent.name for path in layout.descriptions_of_runs())
-        if not trained:
-            raise DataError(f"{layout.runs}: holds no trained run: run the train stage")
-        raise ParamsError(f"there is no trained run {run!r}, only {trained}")
-    info, metadata = read_description(path, "train again")
-    defaults = metadata["defaults"]
-    if vocab is None:
-        vocab = Vocab.load(layout.vocab(info.token), info.token)
-    network = open_network(
-        layout.run(run),
-        run,
-        vocab.key,
-        device or defaults["device"],
-        num_threads or defaults["num_threads"],
-    )
-    return StaticNetwork(info, vocab, network)
 
 
 def dynamic_update(

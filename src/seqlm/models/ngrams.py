@@ -53,22 +53,14 @@ class EvolvingCounts:
     @classmethod
     def fixed(cls, model: NGramModel) -> Self:
         """Return that the model is always the same."""
-        return cls(partial(_same, model))
+        return cls(partial(_constant, model))
 
     @classmethod
-    def of_train(
-        cls, train: Ids, vocab_size: int, order: int, unknown: Unknown, text_length: int
+    def updated(
+        cls, model_after: Callable[[Sequence[int] | Ids], NGramModel], text_length: int
     ) -> Self:
-        """Return Kneser-Ney models of train and the text so far.
-
-        In a text that is read token by token, everything is counted again so often as if it had
-        ``text_length`` tokens.
-        """
-
-        def model_after(read: Sequence[int] | Ids) -> KneserNey:
-            text = np.concatenate([train, np.asarray(read, np.int64)])
-            return KneserNey(count_ngrams(text, vocab_size, order), order, unknown=unknown)
-
+        """Return models that count everything again; ``text_length``: tokens of a usual text, in
+        which a reader does so as often as in a text that is scored as a whole."""
         return cls(model_after, NUM_UPDATES, max(text_length // NUM_UPDATES, 1))
 
     def is_due(self, num_read: int) -> bool:
@@ -82,7 +74,7 @@ class EvolvingCounts:
         return [range(start, min(start + size, length)) for start in range(0, length, size)]
 
 
-def _same(model: NGramModel, _: Sequence[int] | Ids) -> NGramModel:
+def _constant(model: NGramModel, _: Sequence[int] | Ids) -> NGramModel:
     return model
 
 
@@ -167,21 +159,18 @@ class _NGramReader(Reader):
         return self._model.next_distribution(np.array(context, np.int64))
 
 
-def small_sample_orders(vocab: Vocab) -> tuple[int, ...]:
-    """Return the orders of the small-sample models; none if train has no more tokens."""
-    is_small = vocab.splits["train"].num_tokens <= SMALL_SAMPLE_TOKENS
-    return () if is_small else SMALL_SAMPLE_ORDERS.get(vocab.kind, ())
-
-
 def small_sample_infos(vocab: Vocab) -> list[ModelInfo]:
-    """Return what the small-sample models are."""
+    """Return what the small-sample models are; there are none if train has no more tokens."""
+    is_small = vocab.splits["train"].num_tokens <= SMALL_SAMPLE_TOKENS
     return [
         ngram_info(KneserNey.smoothing, order, vocab, SMALL_SAMPLE_TOKENS)
-        for order in small_sample_orders(vocab)
+        for order in (() if is_small else SMALL_SAMPLE_ORDERS.get(vocab.kind, ()))
     ]
 
 
-def small_sample_model(train: Ids, vocab: Vocab, order: int, unknown: Unknown) -> KneserNey:
-    """Return a Kneser-Ney model of the first tokens of train."""
-    counts = count_ngrams(train, len(vocab), max(small_sample_orders(vocab)))
-    return KneserNey(counts, order, unknown=unknown)
+def count_kneser_ney(
+    train: Ids, vocab_size: int, order: int, unknown: Unknown, read: Sequence[int] | Ids
+) -> KneserNey:
+    """Return the Kneser-Ney model of a training text, and of what was read after it."""
+    text = np.concatenate([train, np.asarray(read, np.int64)])
+    return KneserNey(count_ngrams(text, vocab_size, order), order, unknown=unknown)

@@ -4,14 +4,19 @@ from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from numpy.typing import NDArray
-
+from seqlm.core.errors import DataError, ParamsError
 from seqlm.core.layout import NETWORK_FILES, Layout
 from seqlm.core.settings import Device
 from seqlm.models.char_from_words import open_char_from_words
-from seqlm.models.info import Description, ModelInfo, char_from_words_info, dynamic_ngram_info
+from seqlm.models.info import (
+    Description,
+    ModelInfo,
+    char_from_words_info,
+    dynamic_ngram_info,
+    read_description,
+)
 from seqlm.models.language_model import LanguageModel
-from seqlm.models.ngrams import EvolvingCounts, NGram, small_sample_infos, small_sample_model
+from seqlm.models.ngrams import EvolvingCounts, NGram, count_kneser_ney, small_sample_infos
 from seqlm.ngrams.models.kneser_ney import KneserNey
 from seqlm.ngrams.models.registry import build_models, load_counts, read_infos
 from seqlm.vocab.corpus import load_split, split_file
@@ -46,9 +51,6 @@ class ModelOpener:
         models = build_models(*self.counts(kind)).values()
         return {(model.smoothing, model.order): model for model in models}
 
-    def _train(self, kind: Kind) -> NDArray[Any]:
-        return load_split(self.layout.corpus(kind), "train", mmap=True)
-
     def ngram_infos(self, kind: Kind) -> list[ModelInfo]:
         """Return what the static n-gram models over a kind of token are: those of all of train, and
         small-sample ones if train is there."""
@@ -68,41 +70,48 @@ class ModelOpener:
 
     def ngram(self, info: ModelInfo) -> LanguageModel:
         """Open an n-gram model. If it keeps counting, its info is that of the present train."""
-        kind = info.counted_token or info.token
-        counted, predicted, order = self.vocab(kind), self.vocab(info.token), info.order or 0
+        kind, order = info.counted_token or info.token, info.order or 0
+        counted, predicted = self.vocab(kind), self.vocab(info.token)
+        if info.dynamic or info.train_tokens is not None:
+            train = load_split(self.layout.corpus(kind), "train", mmap=True)[: info.train_tokens]
+            unknown = self.counts(kind)[1][KneserNey.smoothing]["unknown"]
+            model_after = partial(count_kneser_ney, train, len(counted), order, unknown)
         if info.dynamic:
             info = dynamic_ngram_info(order, counted, info.token)
-            unknown, num_tested = self._unknown(kind), predicted.splits["test"].num_tokens
-            counts = EvolvingCounts.of_train(
-                self._train(kind), len(counted), order, unknown, num_tested
-            )
+            counts = EvolvingCounts.updated(model_after, predicted.splits["test"].num_tokens)
         elif info.train_tokens is not None:
-            train = self._train(kind)[: info.train_tokens]
-            counts = EvolvingCounts.fixed(
-                small_sample_model(train, counted, order, self._unknown(kind))
-            )
+            counts = EvolvingCounts.fixed(model_after(()))
         else:
             counts = EvolvingCounts.fixed(self._ngram_models(kind)[info.smoothing, order])
         if info.counts_own_tokens:
             return NGram(info, counted, counts)
         return open_char_from_words(info, predicted, counted, counts)
 
-    def _unknown(self, kind: Kind) -> Any:
-        """Return how the Kneser-Ney models over a kind of token treat unknown ones."""
-        return self.counts(kind)[1][KneserNey.smoothing]["unknown"]
+    def network(self, run: str) -> "StaticNetwork":
+        """Open the network of a run. Raises ParamsError if there is no such run, and DataError if
+        there is none at all."""
+        layout, path = self.layout, self.layout.description_of_run(run)
+        if not path.is_file():
+            trained = ", ".join(path.parent.name for path in layout.descriptions_of_runs())
+            if not trained:
+                raise DataError(f"{layout.runs}: holds no trained run: run the train stage")
+            raise ParamsError(f"there is no trained run {run!r}, only {trained}")
+        from seqlm.models.networks import StaticNetwork  # imports the compiled loops
+        from seqlm.networks.building import open_network
 
-    def network(self, info: ModelInfo) -> "StaticNetwork":
-        """Open the network of a run."""
-        from seqlm.models.networks import open_run  # imports the compiled loops
-
-        vocab = self.vocab(info.token)
-        return open_run(self.layout, info.name, self._device, self._num_threads, vocab)
+        info, metadata = read_description(path, "train again")
+        vocab, defaults = self.vocab(info.token), metadata["defaults"]
+        device = self._device or defaults["device"]
+        num_threads = self._num_threads or defaults["num_threads"]
+        network = open_network(layout.run(run), run, vocab.key, device, num_threads)
+        return StaticNetwork(info, vocab, network)
 
     def dynamic_network(self, static: "StaticNetwork", lr: float, decay: float) -> "DynamicNetwork":
         """Return a network that keeps learning from the text that it reads."""
         from seqlm.models.networks import DynamicNetwork, train_gradient_rms
 
-        rms = partial(train_gradient_rms, static.network, self._train(static.info.token))
+        train = load_split(self.layout.corpus(static.info.token), "train", mmap=True)
+        rms = partial(train_gradient_rms, static.network, train)
         return DynamicNetwork(static, lr, decay, rms)
 
     def files(self, description: Description) -> list[Path]:

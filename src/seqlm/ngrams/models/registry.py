@@ -70,7 +70,7 @@ def save_models(
     vocab: VocabKey,
     infos: Iterable[Mapping[str, Any]] = (),
 ) -> None:
-    """Write what :func:`load_models` needs: ``keys_N.npy`` and ``counts_N.npy`` for each order, and
+    """Write what :func:`load_counts` needs: ``keys_N.npy`` and ``counts_N.npy`` for each order, and
     ``models.json``.
 
     ``settings`` has those of each smoothing method by its name; ``infos`` say what each model is.
@@ -88,18 +88,10 @@ def save_models(
     write_checksummed(folder / NGRAMS_FILE, description)
 
 
-def load_models(folder: Path, vocab: VocabKey) -> dict[str, NGramModel]:
-    """Return all models of a folder by name, the weakest smoothing and the lowest order first.
-
-    Raises DataError if a file is missing, or if the models have another vocabulary.
-    """
-    return build_models(*load_counts(folder, vocab))
-
-
 def load_kneser_ney(folder: Path, vocab: VocabKey, order: int | None = None) -> KneserNey:
     """Return the Kneser-Ney model of an order, by default the highest that was counted.
 
-    Raises ParamsError if the order was not counted, and as :func:`load_models` does.
+    Raises ParamsError if the order was not counted, and as :func:`load_counts` does.
     """
     counts, settings = load_counts(folder, vocab)
     if order is not None and order > counts.max_order:
@@ -122,8 +114,10 @@ def _read_description(folder: Path) -> dict[str, Any]:
 
 
 def load_counts(folder: Path, vocab: VocabKey) -> tuple[NgramCounts, dict[str, dict[str, Any]]]:
-    """Return the counts, and the settings of each smoothing method. Raises as :func:`load_models`
-    does."""
+    """Return the counts, and the settings of each smoothing method, for :func:`build_models`.
+
+    Raises DataError if a file is missing, or if the models have another vocabulary.
+    """
     description = _read_description(folder)
     require_vocab(folder / NGRAMS_FILE, description["vocab"], vocab, _ADVICE)
 
