@@ -1,28 +1,23 @@
 """What a model is: the properties that tables, figures and sentences about it depend on."""
 
-from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from seqlm.core.errors import DataError
 from seqlm.core.files import read_checksummed, write_checksummed
 from seqlm.core.layout import MODEL_FORMAT
-from seqlm.ngrams.models.base import NGramModel
 from seqlm.train.settings import RunConfig
-from seqlm.vocab.kinds import Kind, token_kind
+from seqlm.vocab.kinds import Kind
 from seqlm.vocab.vocabulary import Vocab
+
+if TYPE_CHECKING:  # training depends on this module, but not on n-grams
+    from seqlm.ngrams.models.base import NGramModel
 
 DYNAMIC = "+dynamic"
 """Appended to the names of dynamic models."""
 
-NETWORK_NAMES = {"scratch": "RNN from scratch", "rnn": "RNN", "lstm": "LSTM", "gru": "GRU"}
-"""The name that people read for a kind of network; other kinds have their own."""
-_LEARNING = "still learning"
-_MAX_NAMED = 2
-"""Members that the name of a mixture names."""
-_NGRAMS = {1: "unigrams", 2: "bigrams", 3: "trigrams"}
 Family = Literal["ngram", "network", "mixture"]
 
 
@@ -33,7 +28,7 @@ class ModelInfo:
 
     name: str
     """The identifier: what is typed, and what files and folders are called. People read what
-    :func:`display_names` returns."""
+    :func:`~seqlm.models.names.display_names` returns."""
     family: Family
     token: Kind
     """Kind of token that the model predicts."""
@@ -154,7 +149,7 @@ def ngram_info(
     )
 
 
-def describe_ngrams(models: Iterable[NGramModel], vocab: Vocab) -> list[ModelInfo]:
+def describe_ngrams(models: "Iterable[NGramModel]", vocab: Vocab) -> list[ModelInfo]:
     """Return what the n-gram models of all of train are."""
     return [
         ngram_info(model.smoothing, model.order, vocab, chosen_on_val=model.chosen_on_val)
@@ -228,64 +223,3 @@ def beginning_chars(vocab: Vocab, num_tokens: int | None) -> int:
     ``num_tokens`` is None."""
     num_chars, all_tokens = vocab.num_chars["train"], vocab.splits["train"].num_tokens
     return round(num_chars * min((num_tokens or all_tokens) / all_tokens, 1.0))
-
-
-def display_names(models: Iterable[ModelInfo]) -> dict[str, str]:
-    """Return the name that people read for each model, by its identifier: no two models have the
-    same.
-
-    It says what a model is, with details in brackets, in tables and in sentences. Models that this
-    does not tell apart, such as two runs of one kind, have their identifiers in brackets.
-    """
-    infos = {info.name: info for info in models}
-    single = {name: info for name, info in infos.items() if info.family != "mixture"}
-    # A dynamic model is called like the static one whose weights or counts it begins with.
-    subjects = {name: info.members[0] if info.dynamic else name for name, info in single.items()}
-    labels = disambiguate(
-        {subjects[name]: add_details(*label_parts(info)) for name, info in single.items()}
-    )
-    names, brief = {}, {}
-    for name, info in single.items():
-        names[name] = add_details(labels[subjects[name]], *[_LEARNING] * info.dynamic)
-        brief[name] = labels[subjects[name]] if info.family == "network" else label_parts(info)[0]
-    for mixture in (info for info in infos.values() if info.family == "mixture"):
-        joined = " + ".join(brief.get(name, name) for name in mixture.members)
-        if len(mixture.members) > _MAX_NAMED:  # with their names it would be longer than a line
-            joined = f"mixture of {len(mixture.members)} models"
-        names[mixture.name] = ", ".join([joined, *[_LEARNING] * mixture.dynamic])
-    return disambiguate({name: names[name] for name in infos})
-
-
-def disambiguate(names: Mapping[str, str]) -> dict[str, str]:
-    """Return names by identifier, with the identifier after those that several models have."""
-    counts = Counter(names.values())
-    return {
-        model: name if counts[name] == 1 else f"{name} ({model})" for model, name in names.items()
-    }
-
-
-def add_details(name: str, *details: str) -> str:
-    """Return a name with details in brackets, among those that it has."""
-    for detail in details:
-        name = f"{name[:-1]}, {detail})" if name.endswith(")") else f"{name} ({detail})"
-    return name
-
-
-def label_parts(info: ModelInfo) -> list[str]:
-    """Return the name of a model that is no mixture, and the details that follow it in brackets."""
-    kind = token_kind(info.counted_token or info.token)
-    first = [] if info.train_tokens is None else [f"first {info.train_tokens:,} {kind.noun}s"]
-    if info.as_in_chapter:
-        return [
-            "the chapter's RNN",
-            "from scratch" if info.network == "scratch" else "concise",
-            str(info.sampling),
-        ]
-    if info.family == "network":
-        of = [] if kind.is_character else [f"{kind.noun}s"]
-        return [NETWORK_NAMES.get(str(info.network), str(info.network)), *of, *first]
-    if not info.order:
-        return [f"equally likely {kind.noun}s"]
-    if not info.counts_own_tokens:
-        return [f"{kind.noun} {_NGRAMS.get(info.order, f'{info.order}-grams')}", *first]
-    return [f"{kind.noun} {info.order}-grams", str(info.smoothing).title(), *first]

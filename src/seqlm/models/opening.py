@@ -16,7 +16,13 @@ from seqlm.models.info import (
     read_description,
 )
 from seqlm.models.language_model import LanguageModel
-from seqlm.models.ngrams import EvolvingCounts, NGram, count_kneser_ney, small_sample_infos
+from seqlm.models.ngrams import (
+    SMALL_SAMPLE_ORDERS,
+    EvolvingCounts,
+    NGram,
+    count_kneser_ney,
+    small_sample_infos,
+)
 from seqlm.ngrams.models.kneser_ney import KneserNey
 from seqlm.ngrams.models.registry import build_models, load_counts, read_infos
 from seqlm.vocab.corpus import load_split, split_file
@@ -28,9 +34,10 @@ if TYPE_CHECKING:
 
 
 class ModelOpener:
-    """Opens models below ``layout``; networks on a device and with threads, by default their own.
+    """Opens the models below ``layout``, networks on a device and with threads that override their
+    own.
 
-    ``vocab(kind)`` and ``counts(kind)`` load what a kind of token has, once.
+    ``vocab(kind)`` is the vocabulary of a kind of token.
     """
 
     def __init__(
@@ -38,7 +45,7 @@ class ModelOpener:
     ) -> None:
         self.layout, self._device, self._num_threads = layout, device, num_threads
         self.vocab = cache(self._load_vocab)
-        self.counts = cache(self._load_counts)
+        self._counts = cache(self._load_counts)
         self._ngram_models = cache(self._build_ngram_models)
 
     def _load_vocab(self, kind: Kind) -> Vocab:
@@ -48,25 +55,23 @@ class ModelOpener:
         return load_counts(self.layout.ngrams(kind), self.vocab(kind).key)
 
     def _build_ngram_models(self, kind: Kind) -> Any:
-        models = build_models(*self.counts(kind)).values()
+        models = build_models(*self._counts(kind)).values()
         return {(model.smoothing, model.order): model for model in models}
 
     def ngram_infos(self, kind: Kind) -> list[ModelInfo]:
         """Return what the static n-gram models over a kind of token are: those of all of train, and
         small-sample ones if train is there."""
         infos = [ModelInfo.from_json(info) for info in read_infos(self.layout.ngrams(kind))]
-        if split_file(self.layout.corpus(kind), "train").is_file():
+        is_counted = kind in SMALL_SAMPLE_ORDERS  # most listings need no vocabulary
+        if is_counted and split_file(self.layout.corpus(kind), "train").is_file():
             infos += small_sample_infos(self.vocab(kind))
         return infos
 
     def char_from_words_infos(self) -> list[ModelInfo]:
-        """Return the Kneser-Ney model of the highest order over words, as a model over characters;
-        nothing if there is none."""
-        kneser_ney = [
-            info for info in self.ngram_infos("word") if info.smoothing == KneserNey.smoothing
-        ]
-        highest = sorted(kneser_ney, key=lambda info: info.order or 0)[-1:]
-        return [char_from_words_info(info) for info in highest]
+        """Return the Kneser-Ney model of the highest order over words, which is the last one, as a
+        model over characters; nothing if there is none."""
+        infos = [info for info in self.ngram_infos("word") if info.smoothing == KneserNey.smoothing]
+        return [char_from_words_info(info) for info in infos[-1:]]
 
     def ngram(self, info: ModelInfo) -> LanguageModel:
         """Open an n-gram model. If it keeps counting, its info is that of the present train."""
@@ -74,7 +79,7 @@ class ModelOpener:
         counted, predicted = self.vocab(kind), self.vocab(info.token)
         if info.dynamic or info.train_tokens is not None:
             train = load_split(self.layout.corpus(kind), "train", mmap=True)[: info.train_tokens]
-            unknown = self.counts(kind)[1][KneserNey.smoothing]["unknown"]
+            unknown = self._counts(kind)[1][KneserNey.smoothing]["unknown"]
             model_after = partial(count_kneser_ney, train, len(counted), order, unknown)
         if info.dynamic:
             info = dynamic_ngram_info(order, counted, info.token)
