@@ -25,7 +25,7 @@ class Layout:
     """The paths below ``root``, the folder that holds ``params.yaml``."""
 
     def __init__(self, root: Path) -> None:
-        """Name the fixed paths; the methods name those that depend on a split, a kind of token, a
+        """Set the fixed paths; methods return those that depend on a split, a kind of token, a
         run or a stage."""
         data, reports = root / "data", root / "reports"
         self.root = root

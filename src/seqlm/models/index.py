@@ -141,7 +141,9 @@ class Models(Mapping[str, LanguageModel]):
     def _dynamic(self) -> Descriptions:
         """The models that keep learning, which are described where their scores are stored."""
         described = self._read(sorted(self.layout.scores.rglob("score.json")))
-        return {name: each for name, each in described.items() if each.info.dynamic}
+        return {
+            name: description for name, description in described.items() if description.info.dynamic
+        }
 
     @staticmethod
     def _read(paths: list[Path], *advice: str) -> Descriptions:

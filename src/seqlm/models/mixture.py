@@ -35,7 +35,7 @@ class Mixture(LanguageModel):
 
     def batch_nll(self, texts: Sequence[Ids]) -> list[Nll]:
         members = [member.batch_nll(texts) for member in self.members]
-        return [mix(each, self.weights) for each in zip(*members, strict=True)]
+        return [mix(nll, self.weights) for nll in zip(*members, strict=True)]
 
     def reader(self) -> Reader:
         return _MixtureReader([member.reader() for member in self.members], self.weights)

@@ -53,7 +53,7 @@ class StaticNetwork(LanguageModel):
     """A network whose weights stay as they are."""
 
     def __init__(self, info: ModelInfo, vocab: Vocab, network: Network) -> None:
-        """Take a network over the tokens of a vocabulary."""
+        """Make the model that ``info`` describes; ``network`` predicts the tokens of ``vocab``."""
         super().__init__(info, vocab)
         self.network = network
 
@@ -61,9 +61,8 @@ class StaticNetwork(LanguageModel):
         return stream_nll(self.network, ids)
 
     def batch_nll(self, texts: Sequence[Ids]) -> list[Nll]:
-        """Return -log p of tokens 2 to N of each text; texts of about one length are read
-        together."""
-        found = [np.empty(0)] * len(texts)
+        # Texts of about one length are read together.
+        text_nll = [np.empty(0)] * len(texts)
         by_length = sorted(range(len(texts)), key=lambda index: len(texts[index]))
         for start in range(0, len(by_length), _ROWS):
             indices = by_length[start : start + _ROWS]
@@ -72,11 +71,10 @@ class StaticNetwork(LanguageModel):
             for row, index in zip(rows, indices, strict=True):
                 row[: len(texts[index])] = texts[index]
             for nll, index in zip(rows_nll(self.network, rows), indices, strict=True):
-                found[index] = nll[: max(len(texts[index]) - 1, 0)]
-        return found
+                text_nll[index] = nll[: max(len(texts[index]) - 1, 0)]
+        return text_nll
 
     def reader(self) -> Reader:
-        """Return a reader of a new text."""
         return NetworkReader(self.network, self.network.initial_state(1))
 
 
@@ -89,11 +87,9 @@ class NetworkReader(Reader):
         self._logits: Logits | None = None
 
     def read(self, token: int) -> None:
-        """Read the next token."""
         self._logits = self._step(np.array([token], np.int64))
 
     def next_probs(self) -> Probs:
-        """Return p of every token. Raises ParamsError before the first token."""
         if self._logits is None:
             raise ParamsError(
                 "a network predicts nothing before it has read a token: call read first"
@@ -110,10 +106,11 @@ def dynamic_update(
     ``rms`` are the root mean squares of gradients (:func:`gradient_rms`). ``decay`` is the share of
     the way back that a parameter of average root mean square takes at each update.
     """
-    average = sum(float(each.sum()) for each in rms) / sum(math.prod(each.shape) for each in rms)
+    num_parameters = sum(math.prod(roots.shape) for roots in rms)
+    average = sum(float(roots.sum()) for roots in rms) / num_parameters
     average = average or 1.0  # without any gradient on train, all weights are equally important
-    scales = [each + DAMPING * average for each in rms]
-    pulls = [(each * (decay / average)).clip(max=1) for each in rms]  # at most all of the way
+    scales = [roots + DAMPING * average for roots in rms]
+    pulls = [(roots * (decay / average)).clip(max=1) for roots in rms]  # at most all of the way
     return lambda network: network.dynamic_step(lr, scales, trained, pulls)
 
 
@@ -192,8 +189,8 @@ class DynamicNetwork(LanguageModel):
     def __init__(
         self, static: StaticNetwork, lr: float, decay: float, rms: Callable[[], Weights]
     ) -> None:
-        """Take the static network, the settings of its updates, and what returns
-        :func:`train_gradient_rms`."""
+        """Begin with a static network. ``lr`` and ``decay`` are those of :func:`dynamic_update`;
+        ``rms`` returns :func:`train_gradient_rms`."""
         super().__init__(static.info.as_dynamic(), static.vocab)
         self._network, self.lr, self.decay, self._rms = static.network, lr, decay, rms
 
@@ -205,7 +202,6 @@ class DynamicNetwork(LanguageModel):
         return dynamic_nll(self._network, ids, self._update, update_every=UPDATE_EVERY)
 
     def reader(self) -> Reader:
-        """Return a reader of a new text; a copy of the network learns from it."""
         return _LearningReader(self._network, self._update)
 
 

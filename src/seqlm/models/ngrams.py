@@ -82,7 +82,7 @@ class NGram(LanguageModel):
     """An n-gram model, which may keep counting the text that it reads."""
 
     def __init__(self, info: ModelInfo, vocab: Vocab, recounting: EvolvingCounts) -> None:
-        """Take what the model is, the vocabulary of its tokens, and how it counts."""
+        """Make the model that ``info`` describes over the tokens of ``vocab``."""
         super().__init__(info, vocab)
         self._recounting = recounting
 
@@ -112,7 +112,7 @@ class NGram(LanguageModel):
         if self.info.dynamic:
             return super().batch_nll(texts)
         probs = self.model.texts_probs(texts)
-        ends = np.cumsum([len(each) for each in probs])
+        ends = np.cumsum([len(text_probs) for text_probs in probs])
         return np.split(-log(np.concatenate(probs)), ends[:-1]) if probs else []
 
     def reader(self) -> Reader:

@@ -96,7 +96,8 @@ def load_kneser_ney(folder: Path, vocab: VocabKey, order: int | None = None) -> 
     counts, settings = load_counts(folder, vocab)
     if order is not None and order > counts.max_order:
         raise ParamsError(
-            f"order {order} was not counted: choose at most {counts.max_order}, or set ngrams.max_order"
+            f"order {order} was not counted: choose at most {counts.max_order}, "
+            "or set ngrams.max_order"
         )
     return KneserNey(
         counts, order or counts.max_order, unknown=settings[KneserNey.smoothing]["unknown"]
@@ -123,10 +124,10 @@ def load_counts(folder: Path, vocab: VocabKey) -> tuple[NgramCounts, dict[str, d
 
     def array(name: str) -> NDArray[np.integer]:
         """Return an array as it is stored, mapped into memory."""
-        found = np.asarray(read_npy(folder / name, mmap=True))  # whose elements are read faster
+        stored = np.asarray(read_npy(folder / name, mmap=True))  # whose elements are read faster
         # Keys of 64 bits leave the sign free. Without one, arithmetic with other integers would use
         # floats.
-        return found.view(np.int64) if found.dtype == np.uint64 else found
+        return stored.view(np.int64) if stored.dtype == np.uint64 else stored
 
     orders = range(1, len(description["starts"]) + 1)
     arrays = [(array(f"keys_{order}.npy"), array(f"counts_{order}.npy")) for order in orders]
