@@ -61,6 +61,7 @@ def test_a_run_is_scored_on_every_split_static_and_dynamic(run_stage: RunStage, 
     write_run(layout, "small", max_tokens=10**6)
     succeeded(run_stage("score", "--model", "small"))
     assert names_in(layout.scores_of_run("small")) == ["small", "small+dynamic"]
+    refused(run_stage("score", "--model", "nope"), 2, "there is no trained run 'nope', only small")
 
 
 @pytest.mark.parametrize("arguments", [("--model", "small"), ("--kind", "char"), ("--kind", "word")])
