@@ -39,15 +39,14 @@ from ruamel.yaml import YAML
 from seqlm.core.files import read_csv, read_text, write_csv, write_json, write_text
 from seqlm.core.layout import Layout
 from seqlm.core.settings import read_params
-from seqlm.models.char_from_words import open_char_from_words
 from seqlm.models.info import network_info
 from seqlm.models.language_model import LanguageModel
 from seqlm.models.networks import StaticNetwork
 from seqlm.models.ngrams import NGram
+from seqlm.models.opening import ModelOpener
 from seqlm.models.scored_text import Ids, Streams
 from seqlm.ngrams.counts.counting import count_ngrams
 from seqlm.ngrams.models.kneser_ney import KneserNey
-from seqlm.ngrams.models.registry import save_models
 from seqlm.pipeline.configure.settings import resolve_runs
 from seqlm.pipeline.evaluate.mixtures import best_mixture
 from seqlm.pipeline.preprocess.settings import SplitFractions
@@ -182,8 +181,11 @@ def score_words(corpus: Corpus, num_chars: int) -> tuple[Scores, str]:
         layout.corpus("char").symlink_to(corpus.layout.corpus("char"))
     order = settings["max_order"]["word"]
     counts = count_ngrams(load_split(layout.corpus("word"), "train"), len(words), order)
-    save_models(layout.ngrams("word"), counts, {KneserNey.smoothing: {"unknown": "good_turing"}}, words.key)
-    return score_splits(open_char_from_words(layout, words), corpus.streams), f"order {order}"
+    model = NGram.of(KneserNey(counts, order, unknown="good_turing"), words)
+    model.write(layout)
+    opener = ModelOpener(layout)
+    (info,) = opener.char_from_words_infos()
+    return score_splits(opener.ngram(info), corpus.streams), f"order {order}"
 
 
 def beginning(text: str, num_chars: int, line_separator: str) -> str:

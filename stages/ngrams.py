@@ -3,6 +3,7 @@
 import environment  # noqa: F401
 
 import os
+from dataclasses import asdict
 from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -41,8 +42,9 @@ def main(layout: Layout, kind: str, arpa: Path | None, order: int | None) -> Non
         raise ParamsError("--order belongs to --arpa")
 
     from seqlm.core.files import write_table
+    from seqlm.models.info import describe_ngrams
     from seqlm.ngrams.counts.counting import choose_engine, count_ngrams
-    from seqlm.ngrams.models.registry import fit_smoothings, save_models
+    from seqlm.ngrams.models.registry import build_models, fit_smoothings, save_models
     from seqlm.pipeline.ngrams.statistics import describe, join_splits
     from seqlm.vocab.corpus import load_corpus
 
@@ -73,9 +75,9 @@ def main(layout: Layout, kind: str, arpa: Path | None, order: int | None) -> Non
             params,
             has_unknown=corpus.vocab.token_kind.has_unknown,
         )
-        save_models(
-            models, counts, {name: fit.settings for name, fit in fits.items()}, corpus.vocab.key
-        )
+        settings = {name: fit.settings for name, fit in fits.items()}
+        infos = describe_ngrams(build_models(counts, settings).values(), corpus.vocab)
+        save_models(models, counts, settings, corpus.vocab.key, map(asdict, infos))
         sizes = ", ".join(f"{(table.counts > 0).sum():,}" for table in counts.tables)
         click.echo(f"{kind}: {sizes} distinct n-grams by order")
         del counts  # those of the whole text take their place

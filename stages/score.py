@@ -63,11 +63,10 @@ def _score_text(layout: Layout, path: Path, names: tuple[str, ...], page: Path) 
     from seqlm.models.index import open_models
     from seqlm.pipeline.report.page import build_surprisal_page
     from seqlm.pipeline.score.shown_text import describe_score, page_content, read_user_text
-    from seqlm.train.settings import run_names
 
     device: Device = load(layout.params, "device", Device)  # type: ignore[arg-type]
     opened = open_models(layout.root, device, load(layout.params, "num_threads", NumThreads))
-    models = [opened[name] for name in names or run_names(layout.configs)]
+    models = [opened[name] for name in names or opened.networks]
     # Cleaned as the models' corpus was, whatever the setting says now.
     text = read_user_text(path, models[0].vocab.normalise, sys.stdin.buffer)
     scored = {model.name: model.score_text(text.original) for model in models}

@@ -4,6 +4,7 @@ import environment  # noqa: F401
 
 import os
 from contextlib import nullcontext
+from dataclasses import asdict
 
 import click
 
@@ -29,6 +30,7 @@ def main(layout: Layout, run: str) -> None:
     """
     from seqlm.core.devices import resolve_device
     from seqlm.core.files import write_json, write_table
+    from seqlm.models.info import network_info
     from seqlm.networks.building import save_network
     from seqlm.train.callbacks import (
         Checkpoint,
@@ -87,7 +89,9 @@ def main(layout: Layout, run: str) -> None:
                 trainer.train(show, save)
             history, engine = trainer.progress.history, trainer.network.engine
             epoch, weights = trainer.chosen_weights()
-            save_network(layout.run(run), run, config, vocab.key, weights)
+            info = asdict(network_info(config, vocab))
+            defaults = config.model_dump(include={"device", "num_threads"})
+            save_network(layout.run(run), run, config, vocab.key, weights, info, defaults)
             write_json(
                 layout.samples_of_run(run),
                 describe_samples(trainer.progress.samples, vocab, prefix),

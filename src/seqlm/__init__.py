@@ -66,5 +66,5 @@ def open_arpa(path: str | Path) -> "ArpaLanguageModel":
     model = ArpaLanguageModel(path)
     for warning in model.warnings:
         warnings.warn(warning, stacklevel=2)
-    model.opened_by = open_arpa, (path.resolve(),)
+    model.opener = open_arpa, (path.resolve(),)
     return model

@@ -3,6 +3,7 @@
 import shutil
 import tempfile
 from collections.abc import Mapping
+from dataclasses import asdict
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,7 @@ import numpy as np
 from default_params import PARAMS_FILE
 from seqlm.core.layout import Layout
 from seqlm.core.settings import read_params
+from seqlm.models.info import describe_ngrams, network_info
 from seqlm.networks.building import build_network, save_network
 from seqlm.ngrams.counts.count_tables import NgramCounts
 from seqlm.ngrams.counts.counting import count_ngrams
@@ -70,9 +72,16 @@ def _models(text: str) -> tempfile.TemporaryDirectory[str]:
     for kind in reversed(KINDS):  # the run is one over characters
         vocab = build(texts, layout.corpus(kind), kind, " ")
         counts = count_ngrams(load_split(layout.corpus(kind), "train"), len(vocab), 3)
-        save_models(layout.ngrams(kind), counts, ngram_settings(counts, 1.0, 1.0, 1.0), vocab.key)
+        save_ngrams(layout, counts, vocab)
     write_run(layout, "small")
     return folder
+
+
+def save_ngrams(layout: Layout, counts: NgramCounts, vocab: Vocab) -> None:
+    """Store n-gram models up to order 3 as the stage ``ngrams`` does."""
+    settings = ngram_settings(counts, 1.0, 1.0, 1.0)
+    infos = describe_ngrams(build_models(counts, settings).values(), vocab)
+    save_models(layout.ngrams(vocab.kind), counts, settings, vocab.key, map(asdict, infos))
 
 
 def write_run(layout: Layout, run: str, **changes: Any) -> None:
@@ -80,5 +89,10 @@ def write_run(layout: Layout, run: str, **changes: Any) -> None:
     settings = config(run, **changes)
     write_config(layout.config(run), settings)
     vocab = Vocab.load(layout.vocab(settings.token))
-    network = build_network(settings, len(vocab), settings.seed)
-    save_network(layout.run(run), run, settings, vocab.key, network.weight_copies())
+    save_run(layout, settings, vocab, build_network(settings, len(vocab), settings.seed).weight_copies())
+
+
+def save_run(layout: Layout, settings: RunConfig, vocab: Vocab, weights: dict[str, Any]) -> None:
+    """Store a run as the stage ``train`` does."""
+    info, defaults = asdict(network_info(settings, vocab)), {"device": settings.device, "num_threads": 1}
+    save_network(layout.run(settings.run), settings.run, settings, vocab.key, weights, info, defaults)

@@ -7,7 +7,7 @@ import pytest
 
 from seqlm.core.layout import Layout
 from seqlm.core.settings import load
-from seqlm.models import index, networks, ngrams
+from seqlm.models import networks, ngrams
 from seqlm.models.index import Models, open_models
 from seqlm.models.info import mixture_info
 from seqlm.models.mixture import mix
@@ -38,10 +38,9 @@ WEIGHTS = [0.25, 0.75]
 def scored(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Layout, dict[str, Scores]]]:
     """A run whose models are scored as the stages do, with constants that suit its short text."""
     with pytest.MonkeyPatch.context() as patch:
-        for module in (index, ngrams):
-            for name, value in {"FEW_TOKENS": 90, "NUM_UPDATES": 3, "ORDERS_OF_FEW": {"char": (1, 3)}}.items():
-                if hasattr(module, name):
-                    patch.setattr(module, name, value)
+        patch.setattr(ngrams, "SMALL_SAMPLE_TOKENS", 90)
+        patch.setattr(ngrams, "SMALL_SAMPLE_ORDERS", {"char": (1, 3)})
+        patch.setattr(ngrams, "NUM_UPDATES", 3)
         patch.setattr(networks, "RMS_SEGMENTS", 4)
         layout = write_models(prepare(tmp_path_factory.mktemp("scored")), SEA * 10 + LAND * 2 + SEA)
         change_params(layout.params, SETTINGS)

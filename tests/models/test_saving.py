@@ -56,8 +56,8 @@ def test_the_command_saves_all_models(run: Layout, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "parts"),
     [
-        ("small", ["configs", "corpus/char", "models/runs/small"]),
-        (MIXTURE, ["configs", "corpus/char", "models/mixtures", "models/ngrams/char", "models/runs/small"]),
+        ("small", ["corpus/char", "models/runs/small"]),
+        (MIXTURE, ["corpus/char", "models/mixtures", "models/ngrams/char", "models/runs/small"]),
         ("char-by-word-kneser-ney-3", ["corpus/char", "corpus/word", "models/ngrams/word"]),
         ("char-kneser-ney-3+dynamic", ["corpus/char", "models/ngrams/char", f"scores/{DYNAMIC}"]),
     ],
@@ -97,7 +97,7 @@ def test_a_fitted_model_is_saved_too(by: str, smoothing: str, tmp_path: Path) ->
 
 def test_a_changed_or_missing_file_is_refused(run: Layout, tmp_path: Path) -> None:
     seqlm.open(run.root)["small"].save(tmp_path / "whole")
-    changes = {"data/configs/small.json": b"{}", "data/models/runs/small/weights.safetensors": None}
+    changes = {"data/models/runs/small/model.json": b"{}", "data/models/runs/small/weights.safetensors": None}
     for name, content in changes.items():
         copy = tmp_path / Path(name).stem
         shutil.copytree(tmp_path / "whole", copy)

@@ -47,8 +47,8 @@ def rewrite_settings(folder: Path, **changes: object) -> None:
     """Change the settings in a stored description, as another version would have written them; ... removes one."""
     description = json.loads((folder / "model.json").read_text())
     del description["checksum"]
-    changed = description["network"] | changes
-    description["network"] = {name: value for name, value in changed.items() if value is not ...}
+    changed = description["metadata"]["network"] | changes
+    description["metadata"]["network"] = {name: value for name, value in changed.items() if value is not ...}
     write_checksummed(folder / "model.json", description)
 
 
@@ -74,8 +74,8 @@ def test_weights_come_back_and_changed_files_are_refused(tmp_path: Path) -> None
     weights.write_bytes(content[:-1] + bytes([content[-1] ^ 1]))
     with pytest.raises(DataError, match="does not match the SHA-256"):
         open_on_cpu(tmp_path, "x")
-    description.write_text(description.read_text().replace('"format": 4', '"format": 1'))
-    with pytest.raises(DataError, match="not in format 4"):
+    description.write_text(description.read_text().replace('"format": 9', '"format": 4'))
+    with pytest.raises(DataError, match="not in format 9"):
         open_on_cpu(tmp_path, "x")
 
 

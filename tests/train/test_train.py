@@ -183,13 +183,13 @@ def test_torchrun_leaves_the_stages_command_alone() -> None:
     assert [arguments.training_script, *arguments.training_script_args] == script
 
 
-@pytest.mark.parametrize("stage", ["train", "score"])
-def test_the_runs_are_listed_if_one_is_unknown(stage: str, run_stage: RunStage) -> None:
-    result = run_stage(stage, "--model", "nope")
+def test_the_runs_are_listed_if_one_is_unknown(run_stage: RunStage) -> None:
+    refused(run_stage("score", "--model", "nope"), 3, "data/models/runs: holds no trained run: run the train stage")
+    result = run_stage("train", "--model", "nope")
     assert result.returncode == 3
     assert result.stderr == "error: data/configs: holds no run's settings: run the configure stage\n"
     assert run_stage("configure").returncode == 0
-    result = run_stage(stage, "--model", "nope")
+    result = run_stage("train", "--model", "nope")
     assert result.returncode == 2
     names = "concise-random, concise-sequential, lstm, scratch-random, scratch-sequential"
     assert result.stderr == f"error: there is no run 'nope', only {names}\n"

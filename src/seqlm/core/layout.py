@@ -9,6 +9,8 @@ from seqlm.core.errors import ParamsError
 
 NETWORK_FILES = ("model.json", "weights.safetensors")
 """What the folder of a trained network holds: its description, and its weights."""
+MODEL_FORMAT = 9
+"""The format of all descriptions of models."""
 
 
 def as_path(value: object, name: str) -> Path:
@@ -23,7 +25,7 @@ class Layout:
     """The paths below ``root``, the folder that holds ``params.yaml``."""
 
     def __init__(self, root: Path) -> None:
-        """Name the fixed paths; the methods name those that depend on a split, a kind of token, a
+        """Set the fixed paths; methods return those that depend on a split, a kind of token, a
         run or a stage."""
         data, reports = root / "data", root / "reports"
         self.root = root
@@ -45,6 +47,8 @@ class Layout:
         """The folder of the fingerprints of each stage's code."""
         self.configs = data / "configs"
         """The folder of the runs' resolved settings."""
+        self.models = data / "models"
+        """The folder of the trained models."""
         self.runs = data / "models" / "runs"
         """The folder of the trained runs."""
         self.mixtures = data / "models" / "mixtures"
@@ -90,6 +94,14 @@ class Layout:
     def run(self, name: str) -> Path:
         """A trained run: its weights and their description."""
         return self.runs / name
+
+    def description_of_run(self, name: str) -> Path:
+        """What a trained run is, and what opening it needs."""
+        return self.run(name) / NETWORK_FILES[0]
+
+    def descriptions_of_runs(self) -> list[Path]:
+        """The descriptions of all trained runs, by name."""
+        return sorted(self.runs.glob(f"*/{NETWORK_FILES[0]}"))
 
     def samples_of_run(self, name: str) -> Path:
         """What a run wrote while it was trained."""

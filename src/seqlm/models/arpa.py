@@ -39,7 +39,8 @@ class ArpaLanguageModel(NGram):
         tokens, self.warnings = model.tokens, model.warnings
         if not set(BYTE_TOKENS).isdisjoint(tokens):
             raise DataError(
-                f"{path}: over subwords, whose tokenizer an ARPA file lacks: use the model of its run"
+                f"{path}: over subwords, whose tokenizer an ARPA file lacks: "
+                "use the model of its run"
             )
         self._lacks_unknown = model.unigram[0] == 0
         has_both = set(MARKS) <= set(tokens)
@@ -68,7 +69,6 @@ class ArpaLanguageModel(NGram):
         )
 
     def reader(self) -> Reader:
-        """Return a reader of a new text, the beginning of a sentence."""
         reader = super().reader()
         for token in self.vocab.encode([_BEGIN] if self.has_marks else []).tolist():
             reader.read(token)
@@ -79,12 +79,13 @@ class ArpaLanguageModel(NGram):
 
         Raises DataError for an unknown token if the file has no ``<unk>``.
         """
-        found = self._encode_lines(read, text) if self.has_marks else super().encode(read, text)
-        if self._lacks_unknown and not found.input_ids.all():
+        encode = self._encode_lines if self.has_marks else super().encode
+        encoded = encode(read, text)
+        if self._lacks_unknown and not encoded.input_ids.all():
             raise DataError(
                 f"{self.name}: lists no {UNKNOWN}, and the text has words that it lacks"
             )
-        return found
+        return encoded
 
     def _encode_lines(self, read: str, text: str) -> EncodedText:
         words = [self.vocab.tokenize(line) for line in f"{read}{text}".split("\n")]

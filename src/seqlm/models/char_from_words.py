@@ -15,7 +15,6 @@ import copy
 import math
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -23,16 +22,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from seqlm.core import elementary
-from seqlm.core.layout import Layout
 from seqlm.core.metrics import Nll
-from seqlm.models.info import ModelInfo, ngram_info
+from seqlm.models.info import ModelInfo
 from seqlm.models.language_model import LanguageModel, Probs, Reader
 from seqlm.models.ngrams import EvolvingCounts
 from seqlm.models.scored_text import Ids
 from seqlm.models.spelling import SpellingModel
 from seqlm.ngrams.models.base import NGramModel
-from seqlm.ngrams.models.kneser_ney import KneserNey
-from seqlm.ngrams.models.registry import load_kneser_ney
 from seqlm.vocab.separators import BLANKS, NO_SEPARATOR, WORD_BEGINS, Separators
 from seqlm.vocab.vocabulary import UNKNOWN, Vocab
 
@@ -323,27 +319,10 @@ class _CharacterReader(Reader):
         return np.array([self._predictor.prob(character) for character in self._characters])
 
 
-def char_from_words_info(order: int, characters: Vocab) -> ModelInfo:
-    """Return the description of the Kneser-Ney model of this order over words, read as a model over
-    characters."""
-    info = ngram_info(KneserNey.smoothing, order, characters)
-    return replace(info, name=f"char-by-word-{KneserNey.smoothing}-{order}", counted_token="word")
-
-
-def open_char_from_words(layout: Layout, words: Vocab, order: int | None = None) -> CharFromWords:
-    """Return the Kneser-Ney model of the highest order over words, read as a model over characters.
-
-    With an ``order``, a model of this order that keeps counting.
-    """
-    characters = Vocab.load(layout.vocab("char"), "char")
+def open_char_from_words(
+    info: ModelInfo, characters: Vocab, words: Vocab, recounting: EvolvingCounts
+) -> CharFromWords:
+    """Return a model over words, read as a model over characters."""
     assert words.separators is not None
     lexicon = Lexicon(words.tokens, words.counts, characters.tokens, words.separators)
-    counted = load_kneser_ney(layout.ngrams("word"), words.key)
-    info, recounting = (
-        char_from_words_info(order or counted.order, characters),
-        EvolvingCounts.fixed(counted),
-    )
-    if order is not None:
-        recounting = EvolvingCounts.of_train(layout, words, order, characters)
-        info = info.as_dynamic()
     return CharFromWords(info, characters, lexicon, recounting)

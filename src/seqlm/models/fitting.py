@@ -68,7 +68,7 @@ def fit_ngram(
     method: type[NGramModel] = KneserNey if smoothing == "kneser_ney" else Laplace
     separator = "\n" if normalise == "none" else " "
     kind = token_kind(by)
-    text = "\n".join(clean_text(each, normalise) for each in _all_texts(texts))
+    text = "\n".join(clean_text(text, normalise) for text in _all_texts(texts))
     seen, (parts,), (num_chars,) = intern_texts([text], kind, separator)
     separators = None if kind.is_lossless else estimate_separators("".join(sample(text)), separator)
     del text

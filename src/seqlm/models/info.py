@@ -1,26 +1,23 @@
 """What a model is: the properties that tables, figures and sentences about it depend on."""
 
-from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
+from seqlm.core.errors import DataError
 from seqlm.core.files import read_checksummed, write_checksummed
+from seqlm.core.layout import MODEL_FORMAT
 from seqlm.train.settings import RunConfig
-from seqlm.vocab.kinds import Kind, token_kind
+from seqlm.vocab.kinds import Kind
 from seqlm.vocab.vocabulary import Vocab
+
+if TYPE_CHECKING:  # training depends on this module, but not on n-grams
+    from seqlm.ngrams.models.base import NGramModel
 
 DYNAMIC = "+dynamic"
 """Appended to the names of dynamic models."""
 
-_FORMAT = 7
-NETWORK_NAMES = {"scratch": "RNN from scratch", "rnn": "RNN", "lstm": "LSTM", "gru": "GRU"}
-"""The name that people read for a kind of network; other kinds have their own."""
-_LEARNING = "still learning"
-_MAX_NAMED = 2
-"""Members that the name of a mixture names."""
-_NGRAMS = {1: "unigrams", 2: "bigrams", 3: "trigrams"}
 Family = Literal["ngram", "network", "mixture"]
 
 
@@ -31,7 +28,7 @@ class ModelInfo:
 
     name: str
     """The identifier: what is typed, and what files and folders are called. People read what
-    :func:`display_names` returns."""
+    :func:`~seqlm.models.names.display_names` returns."""
     family: Family
     token: Kind
     """Kind of token that the model predicts."""
@@ -66,6 +63,11 @@ class ModelInfo:
     members: tuple[str, ...] = ()
     """Mixtures: the names of the members. Dynamic models: the name of the static model."""
 
+    @classmethod
+    def from_json(cls, value: Mapping[str, Any]) -> "ModelInfo":
+        """Return the properties that ``asdict`` gave, after they were stored as JSON."""
+        return cls(**{**value, "members": tuple(value["members"])})
+
     def as_dynamic(self) -> "ModelInfo":
         """Return the description of the same model if it keeps learning from the text that it
         predicts."""
@@ -83,17 +85,38 @@ class ModelInfo:
         return self.family == "ngram" and self.counted_token == self.token
 
 
+@dataclass(frozen=True)
+class Description:
+    """What was stored of a model when it was made."""
+
+    info: ModelInfo
+    metadata: Mapping[str, Any]
+    """What opening the model needs besides, and what else is known of it."""
+    path: Path
+    """The file that holds the description."""
+
+
 def write_description(path: Path, info: ModelInfo, metadata: Mapping[str, Any]) -> None:
-    """Write what a model is, and what else is known of it, as JSON."""
-    write_checksummed(path, {"format": _FORMAT, "model": asdict(info), "metadata": metadata})
+    """Write what a model is, and what else is known of it, as JSON.
+
+    The file or its folder has the name of the model.
+    """
+    write_checksummed(path, {"format": MODEL_FORMAT, "model": asdict(info), "metadata": metadata})
 
 
-def read_description(path: Path) -> tuple[ModelInfo, dict[str, Any]]:
-    """Return what :func:`write_description` wrote. Raises DataError for a broken file."""
-    value = read_checksummed(path, _FORMAT, "run the pipeline again")
-    return ModelInfo(**value["model"] | {"members": tuple(value["model"]["members"])}), value[
-        "metadata"
-    ]
+def read_description(
+    path: Path, advice: str = "run the pipeline again"
+) -> tuple[ModelInfo, dict[str, Any]]:
+    """Return what :func:`write_description` wrote.
+
+    Raises DataError, which ends with ``advice``, for a broken file, another format, or the
+    description of another model.
+    """
+    value = read_checksummed(path, MODEL_FORMAT, advice)
+    info = ModelInfo.from_json(value["model"])
+    if info.name not in (path.stem, path.parent.name):
+        raise DataError(f"{path}: describes another model, {info.name!r}: {advice}")
+    return info, value["metadata"]
 
 
 def ngram_info(
@@ -108,30 +131,66 @@ def ngram_info(
 
     ``num_tokens``: the first tokens of train that it counts, if these are not all.
     """
-    name = "-".join([vocab.kind, smoothing, *([str(order)] if order else [])])
+    name = f"{vocab.kind}-{smoothing}"
+    if order:
+        name += f"-{order}"
+    if num_tokens is not None:
+        name += f"@{num_tokens}"
     return ModelInfo(
-        name if num_tokens is None else f"{name}@{num_tokens}", "ngram", vocab.kind, beginning_chars(vocab, num_tokens),
-        train_tokens=num_tokens, counted_token=vocab.kind, smoothing=smoothing, order=order,
+        name,
+        "ngram",
+        vocab.kind,
+        beginning_chars(vocab, num_tokens),
+        train_tokens=num_tokens,
+        counted_token=vocab.kind,
+        smoothing=smoothing,
+        order=order,
         chosen_on_val=chosen_on_val,
-    )  # fmt: skip
+    )
+
+
+def describe_ngrams(models: "Iterable[NGramModel]", vocab: Vocab) -> list[ModelInfo]:
+    """Return what the n-gram models of all of train are."""
+    return [
+        ngram_info(model.smoothing, model.order, vocab, chosen_on_val=model.chosen_on_val)
+        for model in models
+    ]
+
+
+def char_from_words_info(words: ModelInfo) -> ModelInfo:
+    """Return what a model over words is if it is read as a model over characters."""
+    return replace(words, name=f"char-by-word-{words.smoothing}-{words.order}", token="char")
+
+
+def dynamic_ngram_info(order: int, counted: Vocab, token: Kind) -> ModelInfo:
+    """Return what a Kneser-Ney model is that keeps counting, and predicts tokens of a kind."""
+    info = ngram_info("kneser-ney", order, counted)
+    return (info if token == counted.kind else char_from_words_info(info)).as_dynamic()
 
 
 def network_info(config: RunConfig, vocab: Vocab) -> ModelInfo:
     """Return the description of the network that a run trained."""
     is_part = config.max_tokens is not None and config.max_tokens < vocab.splits["train"].num_tokens
     return ModelInfo(
-        config.run, "network", config.token, beginning_chars(vocab, config.max_tokens),
-        train_tokens=config.max_tokens if is_part else None, network=config.model, run=config.run,
-        sampling=config.sampling, as_in_chapter=_matches_book(config), epoch=config.checkpoint,
+        config.run,
+        "network",
+        config.token,
+        beginning_chars(vocab, config.max_tokens),
+        train_tokens=config.max_tokens if is_part else None,
+        network=config.model,
+        run=config.run,
+        sampling=config.sampling,
+        as_in_chapter=_matches_book(config),
+        epoch=config.checkpoint,
         chosen_on_val=config.checkpoint == "best" or config.patience is not None,
-    )  # fmt: skip
+    )
 
 
 _OF_CHAPTER = {
     "token": "char", "activation": "tanh", "num_layers": 1, "embedding": "one_hot", "dropout": 0.0,
     "batch_size": 32, "num_steps": 35, "max_tokens": 10_000, "optimizer": "sgd", "lr": 1.0,
-    "schedule": "constant", "grad_clip": 1.0, "truncation": "regular", "num_epochs": 500, "token_budget": None,
-    "patience": None, "checkpoint": "last",
+    "schedule": "constant", "grad_clip": 1.0, "truncation": "regular", "num_epochs": 500,
+    "token_budget": None, "patience": None, "checkpoint": "last",
 }  # fmt: skip
 """The settings of sections 8.5 and 8.6, with random or sequential sampling."""
 _HIDDENS_OF_CHAPTER = {"scratch": 512, "rnn": 256}
@@ -149,9 +208,14 @@ def mixture_info(members: Sequence[ModelInfo]) -> ModelInfo:
     static = [member.name for member in members if not member.dynamic]
     names = [*dynamic[:-1], dynamic[-1] + DYNAMIC, *static] if dynamic else static
     return ModelInfo(
-        "+".join(names), "mixture", members[0].token, max(member.train_chars for member in members),
-        dynamic=bool(dynamic), chosen_on_val=True, members=tuple(member.name for member in members),
-    )  # fmt: skip
+        "+".join(names),
+        "mixture",
+        members[0].token,
+        max(member.train_chars for member in members),
+        dynamic=bool(dynamic),
+        chosen_on_val=True,
+        members=tuple(member.name for member in members),
+    )
 
 
 def beginning_chars(vocab: Vocab, num_tokens: int | None) -> int:
@@ -159,65 +223,3 @@ def beginning_chars(vocab: Vocab, num_tokens: int | None) -> int:
     ``num_tokens`` is None."""
     num_chars, all_tokens = vocab.num_chars["train"], vocab.splits["train"].num_tokens
     return round(num_chars * min((num_tokens or all_tokens) / all_tokens, 1.0))
-
-
-def display_names(models: Iterable[ModelInfo]) -> dict[str, str]:
-    """Return the name that people read for each model, by its identifier: no two models have the
-    same.
-
-    It says what a model is, with details in brackets, in tables and in sentences. Models that this
-    does not tell apart, such as two runs of one kind, have their identifiers in brackets.
-    """
-    infos = {info.name: info for info in models}
-    single = {name: info for name, info in infos.items() if info.family != "mixture"}
-    # A dynamic model is called like the static one whose weights or counts it begins with.
-    subjects = {name: info.members[0] if info.dynamic else name for name, info in single.items()}
-    said = disambiguate(
-        {subjects[name]: add_details(*_parts(info)) for name, info in single.items()}
-    )
-    names, brief = {}, {}
-    for name, info in single.items():
-        names[name] = add_details(said[subjects[name]], *[_LEARNING] * info.dynamic)
-        brief[name] = said[subjects[name]] if info.family == "network" else _parts(info)[0]
-    for mixture in (info for info in infos.values() if info.family == "mixture"):
-        joined = " + ".join(brief.get(name, name) for name in mixture.members)
-        if len(mixture.members) > _MAX_NAMED:  # with their names it would be longer than a line
-            joined = f"mixture of {len(mixture.members)} models"
-        names[mixture.name] = ", ".join([joined, *[_LEARNING] * mixture.dynamic])
-    return disambiguate({name: names[name] for name in infos})
-
-
-def disambiguate(names: Mapping[str, str]) -> dict[str, str]:
-    """Return names by identifier, with the identifier after those that several models have."""
-    counts = Counter(names.values())
-    return {
-        model: name if counts[name] == 1 else f"{name} ({model})" for model, name in names.items()
-    }
-
-
-def add_details(name: str, *details: str) -> str:
-    """Return a name with details in brackets, among those that it has."""
-    for detail in details:
-        name = f"{name[:-1]}, {detail})" if name.endswith(")") else f"{name} ({detail})"
-    return name
-
-
-def _parts(info: ModelInfo) -> list[str]:
-    """Return what a model is, from its properties, and details of it; a mixture has none of its
-    own."""
-    kind = token_kind(info.counted_token or info.token)
-    first = [] if info.train_tokens is None else [f"first {info.train_tokens:,} {kind.noun}s"]
-    if info.as_in_chapter:
-        return [
-            "the chapter's RNN",
-            "from scratch" if info.network == "scratch" else "concise",
-            str(info.sampling),
-        ]
-    if info.family == "network":
-        of = [] if kind.is_character else [f"{kind.noun}s"]
-        return [NETWORK_NAMES.get(str(info.network), str(info.network)), *of, *first]
-    if not info.order:
-        return [f"equally likely {kind.noun}s"]
-    if not info.counts_own_tokens:
-        return [f"{kind.noun} {_NGRAMS.get(info.order, f'{info.order}-grams')}", *first]
-    return [f"{kind.noun} {info.order}-grams", str(info.smoothing).title(), *first]

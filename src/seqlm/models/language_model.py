@@ -24,6 +24,7 @@ from seqlm.core.metrics import Nll
 from seqlm.core.progress import count_noun
 from seqlm.core.settings import Seed, check_argument
 from seqlm.models.info import ModelInfo
+from seqlm.models.saving import save
 from seqlm.models.scored_text import Ids
 from seqlm.models.surprisals import (
     By,
@@ -91,9 +92,9 @@ class LanguageModel(ABC):
     def __init__(self, info: ModelInfo, vocab: Vocab) -> None:
         """Take what the model is, and the vocabulary of the tokens that it predicts."""
         self.info, self.vocab = info, vocab
-        self.opened_by: tuple[Callable[..., Any], tuple[Any, ...]] | None = None
+        self.opener: tuple[Callable[..., Any], tuple[Any, ...]] | None = None
         """A function that opens the model again, and its arguments, for pickling."""
-        self.files: tuple[Path, Sequence[Path]] | None = None
+        self.source_files: tuple[Path, Sequence[Path]] | None = None
         """The folder that the model was opened from, and the files in it that it needs."""
 
     def __repr__(self) -> str:
@@ -102,7 +103,7 @@ class LanguageModel(ABC):
 
     def __reduce_ex__(self, protocol: SupportsIndex) -> Any:
         """Pickle where the model was opened; a model that was opened nowhere is pickled itself."""
-        return self.opened_by or super().__reduce_ex__(protocol)
+        return self.opener or super().__reduce_ex__(protocol)
 
     @property
     def name(self) -> str:
@@ -151,8 +152,6 @@ class LanguageModel(ABC):
         Raises ParamsError if the folder exists and is not empty, or if the model holds nothing to
         save.
         """
-        from seqlm.models.saving import save
-
         save(folder, [self])
 
     # A text is read after a context or, without one, as if it followed a separator.

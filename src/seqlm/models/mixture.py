@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from seqlm.core.elementary import exp, log
 from seqlm.core.metrics import Nll
-from seqlm.models.info import ModelInfo
+from seqlm.models.info import mixture_info
 from seqlm.models.language_model import LanguageModel, Probs, Reader
 from seqlm.models.scored_text import Ids
 
@@ -17,31 +17,27 @@ def mix(nll: Sequence[Nll], weights: NDArray[np.float64]) -> Nll:
     """Return the surprisals of the mixture of models whose surprisals are ``nll``; the weights sum
     to 1."""
     probs = np.zeros(len(nll[0]))
-    for weight, each in zip(weights, nll, strict=True):
-        probs += weight * exp(-each)
+    for weight, member_nll in zip(weights, nll, strict=True):
+        probs += weight * exp(-member_nll)
     return -log(probs)
 
 
 class Mixture(LanguageModel):
     """A linear mixture: p is the weighted mean of the members' p."""
 
-    def __init__(
-        self, info: ModelInfo, members: Sequence[LanguageModel], weights: Sequence[float]
-    ) -> None:
-        """Take models over the same tokens, and their weights."""
-        super().__init__(info, members[0].vocab)
+    def __init__(self, members: Sequence[LanguageModel], weights: Sequence[float]) -> None:
+        """Mix models over the same tokens; the weights sum to 1."""
+        super().__init__(mixture_info([member.info for member in members]), members[0].vocab)
         self.members, self.weights = list(members), np.array(weights)
 
     def _token_nll(self, ids: Ids) -> Nll:
         return mix([member.token_nll(ids) for member in self.members], self.weights)
 
     def batch_nll(self, texts: Sequence[Ids]) -> list[Nll]:
-        """Return -log p of tokens 2 to N of each text."""
         members = [member.batch_nll(texts) for member in self.members]
-        return [mix(each, self.weights) for each in zip(*members, strict=True)]
+        return [mix(nll, self.weights) for nll in zip(*members, strict=True)]
 
     def reader(self) -> Reader:
-        """Return a reader of a new text. Members that are dynamic learn from what it reads."""
         return _MixtureReader([member.reader() for member in self.members], self.weights)
 
 

@@ -17,14 +17,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from seqlm.core.errors import ParamsError
-from seqlm.core.layout import Layout
 from seqlm.core.metrics import Nll
-from seqlm.core.settings import Device
 from seqlm.core.threads import raise_if_cancelled
-from seqlm.models.info import ModelInfo, network_info
+from seqlm.models.info import ModelInfo
 from seqlm.models.language_model import LanguageModel, Probs, Reader
 from seqlm.models.scored_text import Ids
-from seqlm.networks.building import open_network
 from seqlm.networks.network import (
     Logits,
     Network,
@@ -34,7 +31,6 @@ from seqlm.networks.network import (
     rows_nll,
     stream_nll,
 )
-from seqlm.train.settings import read_config
 from seqlm.vocab.vocabulary import Vocab
 
 _ROWS = 64
@@ -57,7 +53,7 @@ class StaticNetwork(LanguageModel):
     """A network whose weights stay as they are."""
 
     def __init__(self, info: ModelInfo, vocab: Vocab, network: Network) -> None:
-        """Take a network over the tokens of a vocabulary."""
+        """Make the model that ``info`` describes; ``network`` predicts the tokens of ``vocab``."""
         super().__init__(info, vocab)
         self.network = network
 
@@ -65,9 +61,8 @@ class StaticNetwork(LanguageModel):
         return stream_nll(self.network, ids)
 
     def batch_nll(self, texts: Sequence[Ids]) -> list[Nll]:
-        """Return -log p of tokens 2 to N of each text; texts of about one length are read
-        together."""
-        found = [np.empty(0)] * len(texts)
+        # Texts of about one length are read together.
+        text_nll = [np.empty(0)] * len(texts)
         by_length = sorted(range(len(texts)), key=lambda index: len(texts[index]))
         for start in range(0, len(by_length), _ROWS):
             indices = by_length[start : start + _ROWS]
@@ -76,11 +71,10 @@ class StaticNetwork(LanguageModel):
             for row, index in zip(rows, indices, strict=True):
                 row[: len(texts[index])] = texts[index]
             for nll, index in zip(rows_nll(self.network, rows), indices, strict=True):
-                found[index] = nll[: max(len(texts[index]) - 1, 0)]
-        return found
+                text_nll[index] = nll[: max(len(texts[index]) - 1, 0)]
+        return text_nll
 
     def reader(self) -> Reader:
-        """Return a reader of a new text."""
         return NetworkReader(self.network, self.network.initial_state(1))
 
 
@@ -93,29 +87,14 @@ class NetworkReader(Reader):
         self._logits: Logits | None = None
 
     def read(self, token: int) -> None:
-        """Read the next token."""
         self._logits = self._step(np.array([token], np.int64))
 
     def next_probs(self) -> Probs:
-        """Return p of every token. Raises ParamsError before the first token."""
         if self._logits is None:
             raise ParamsError(
                 "a network predicts nothing before it has read a token: call read first"
             )
         return np.asarray(probabilities(self._logits)[0])
-
-
-def open_run(
-    layout: Layout, run: str, device: Device | None = None, num_threads: int | None = None
-) -> StaticNetwork:
-    """Return the network of a run, on the device and with the threads of its own settings, unless
-    others are given."""
-    config = read_config(layout.config(run))
-    vocab = Vocab.load(layout.vocab(config.token), config.token)
-    network = open_network(
-        layout.run(run), run, vocab.key, device or config.device, num_threads or config.num_threads
-    )
-    return StaticNetwork(network_info(config, vocab), vocab, network)
 
 
 def dynamic_update(
@@ -127,10 +106,11 @@ def dynamic_update(
     ``rms`` are the root mean squares of gradients (:func:`gradient_rms`). ``decay`` is the share of
     the way back that a parameter of average root mean square takes at each update.
     """
-    average = sum(float(each.sum()) for each in rms) / sum(math.prod(each.shape) for each in rms)
+    num_parameters = sum(math.prod(roots.shape) for roots in rms)
+    average = sum(float(roots.sum()) for roots in rms) / num_parameters
     average = average or 1.0  # without any gradient on train, all weights are equally important
-    scales = [each + DAMPING * average for each in rms]
-    pulls = [(each * (decay / average)).clip(max=1) for each in rms]  # at most all of the way
+    scales = [roots + DAMPING * average for roots in rms]
+    pulls = [(roots * (decay / average)).clip(max=1) for roots in rms]  # at most all of the way
     return lambda network: network.dynamic_step(lr, scales, trained, pulls)
 
 
@@ -209,8 +189,8 @@ class DynamicNetwork(LanguageModel):
     def __init__(
         self, static: StaticNetwork, lr: float, decay: float, rms: Callable[[], Weights]
     ) -> None:
-        """Take the static network, the settings of its updates, and what returns
-        :func:`train_gradient_rms`."""
+        """Begin with a static network. ``lr`` and ``decay`` are those of :func:`dynamic_update`;
+        ``rms`` returns :func:`train_gradient_rms`."""
         super().__init__(static.info.as_dynamic(), static.vocab)
         self._network, self.lr, self.decay, self._rms = static.network, lr, decay, rms
 
@@ -222,7 +202,6 @@ class DynamicNetwork(LanguageModel):
         return dynamic_nll(self._network, ids, self._update, update_every=UPDATE_EVERY)
 
     def reader(self) -> Reader:
-        """Return a reader of a new text; a copy of the network learns from it."""
         return _LearningReader(self._network, self._update)
 
 

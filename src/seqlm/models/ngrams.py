@@ -1,7 +1,7 @@
 """N-gram models: static ones, and those that keep counting the text that they have predicted."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
 from typing import Self
@@ -12,7 +12,7 @@ from seqlm.core.elementary import log
 from seqlm.core.errors import ParamsError
 from seqlm.core.layout import Layout, as_path
 from seqlm.core.metrics import Nll
-from seqlm.models.info import ModelInfo, ngram_info
+from seqlm.models.info import ModelInfo, describe_ngrams, ngram_info
 from seqlm.models.language_model import LanguageModel, Probs, Reader
 from seqlm.models.scored_text import Ids
 from seqlm.ngrams.arpa import write_arpa
@@ -20,9 +20,8 @@ from seqlm.ngrams.counts.count_tables import NgramCounts
 from seqlm.ngrams.counts.counting import count_ngrams
 from seqlm.ngrams.models.base import NGramModel, token_nll
 from seqlm.ngrams.models.kneser_ney import KneserNey
-from seqlm.ngrams.models.registry import load_counts, load_models, save_models
+from seqlm.ngrams.models.registry import build_models, save_models
 from seqlm.ngrams.settings import Unknown
-from seqlm.vocab.corpus import load_split
 from seqlm.vocab.vocabulary import Vocab
 
 SMALL_SAMPLE_TOKENS = 10_000
@@ -54,22 +53,15 @@ class EvolvingCounts:
     @classmethod
     def fixed(cls, model: NGramModel) -> Self:
         """Return that the model is always the same."""
-        return cls(partial(_same, model))
+        return cls(partial(_constant, model))
 
     @classmethod
-    def of_train(cls, layout: Layout, counted: Vocab, order: int, predicted: Vocab) -> Self:
-        """Return Kneser-Ney models of train and the text so far; ``predicted``: the vocabulary of
-        what is predicted."""
-        train = load_split(layout.corpus(counted.kind), "train", mmap=True)
-        unknown = _unknown_of(layout, counted)
-
-        def model_after(read: Sequence[int] | Ids) -> KneserNey:
-            text = np.concatenate([train, np.asarray(read, np.int64)])
-            return KneserNey(count_ngrams(text, len(counted), order), order, unknown=unknown)
-
-        return cls(
-            model_after, NUM_UPDATES, max(predicted.splits["test"].num_tokens // NUM_UPDATES, 1)
-        )
+    def updated(
+        cls, model_after: Callable[[Sequence[int] | Ids], NGramModel], text_length: int
+    ) -> Self:
+        """Return models that count everything again; ``text_length``: tokens of a usual text, in
+        which a reader does so as often as in a text that is scored as a whole."""
+        return cls(model_after, NUM_UPDATES, max(text_length // NUM_UPDATES, 1))
 
     def is_due(self, num_read: int) -> bool:
         """Return whether everything is counted again: after the first token, and after each
@@ -82,7 +74,7 @@ class EvolvingCounts:
         return [range(start, min(start + size, length)) for start in range(0, length, size)]
 
 
-def _same(model: NGramModel, _: Sequence[int] | Ids) -> NGramModel:
+def _constant(model: NGramModel, _: Sequence[int] | Ids) -> NGramModel:
     return model
 
 
@@ -90,7 +82,7 @@ class NGram(LanguageModel):
     """An n-gram model, which may keep counting the text that it reads."""
 
     def __init__(self, info: ModelInfo, vocab: Vocab, recounting: EvolvingCounts) -> None:
-        """Take what the model is, the vocabulary of its tokens, and how it counts."""
+        """Make the model that ``info`` describes over the tokens of ``vocab``."""
         super().__init__(info, vocab)
         self._recounting = recounting
 
@@ -109,24 +101,21 @@ class NGram(LanguageModel):
         return self._recounting.model_after(())
 
     def _token_nll(self, ids: Ids) -> Nll:
-        found = [np.empty(0)]
+        segments = [np.empty(0)]
         for part in self._recounting.parts(max(len(ids) - 1, 0)):
             model = self._recounting.model_after(ids[: part.start + 1])
             begin = max(part.start - max(model.order - 1, 0), 0)
-            found.append(token_nll(model, ids[begin : part.stop + 1])[part.start - begin :])
-        return np.concatenate(found)
+            segments.append(token_nll(model, ids[begin : part.stop + 1])[part.start - begin :])
+        return np.concatenate(segments)
 
     def batch_nll(self, texts: Sequence[Ids]) -> list[Nll]:
-        """Return -log p of tokens 2 to N of each text; those of a model that does not count are
-        found together."""
         if self.info.dynamic:
             return super().batch_nll(texts)
         probs = self.model.texts_probs(texts)
-        ends = np.cumsum([len(each) for each in probs])
+        ends = np.cumsum([len(text_probs) for text_probs in probs])
         return np.split(-log(np.concatenate(probs)), ends[:-1]) if probs else []
 
     def reader(self) -> Reader:
-        """Return a reader of a new text."""
         return _NGramReader(self._recounting)
 
     def to_arpa(self, path: str | Path) -> None:
@@ -149,7 +138,9 @@ class NGram(LanguageModel):
         self.vocab.save(layout.vocab(kind))
         tables = [(table.keys, table.counts) for table in model.counts.tables[: model.order]]
         counts = NgramCounts(tables, model.counts.starts[: model.order])
-        save_models(layout.ngrams(kind), counts, {model.smoothing: model.settings}, self.vocab.key)
+        settings = {model.smoothing: model.settings}
+        infos = describe_ngrams(build_models(counts, settings).values(), self.vocab)
+        save_models(layout.ngrams(kind), counts, settings, self.vocab.key, map(asdict, infos))
 
 
 class _NGramReader(Reader):
@@ -168,41 +159,18 @@ class _NGramReader(Reader):
         return self._model.next_distribution(np.array(context, np.int64))
 
 
-def static_models(layout: Layout, vocab: Vocab) -> list[NGram]:
-    """Return the models of all smoothing methods and orders over the tokens of a vocabulary."""
+def small_sample_infos(vocab: Vocab) -> list[ModelInfo]:
+    """Return what the small-sample models are; there are none if train has no more tokens."""
+    is_small = vocab.splits["train"].num_tokens <= SMALL_SAMPLE_TOKENS
     return [
-        NGram.of(model, vocab)
-        for model in load_models(layout.ngrams(vocab.kind), vocab.key).values()
+        ngram_info(KneserNey.smoothing, order, vocab, SMALL_SAMPLE_TOKENS)
+        for order in (() if is_small else SMALL_SAMPLE_ORDERS.get(vocab.kind, ()))
     ]
 
 
-def small_sample_orders(vocab: Vocab) -> tuple[int, ...]:
-    """Return the orders of the models of few tokens; none if train has no more tokens."""
-    return (
-        SMALL_SAMPLE_ORDERS.get(vocab.kind, ())
-        if vocab.splits["train"].num_tokens > SMALL_SAMPLE_TOKENS
-        else ()
-    )
-
-
-def small_sample_model(layout: Layout, vocab: Vocab, order: int) -> NGram:
-    """Return a Kneser-Ney model of the first tokens of train only."""
-    train = load_split(layout.corpus(vocab.kind), "train", mmap=True)[:SMALL_SAMPLE_TOKENS]
-    counts = count_ngrams(train, len(vocab), max(small_sample_orders(vocab)))
-    return NGram.of(
-        KneserNey(counts, order, unknown=_unknown_of(layout, vocab)), vocab, SMALL_SAMPLE_TOKENS
-    )
-
-
-def dynamic_ngram(layout: Layout, vocab: Vocab, order: int) -> NGram:
-    """Return a Kneser-Ney model of train that keeps counting."""
-    info = ngram_info(KneserNey.smoothing, order, vocab).as_dynamic()
-    return NGram(info, vocab, EvolvingCounts.of_train(layout, vocab, order, vocab))
-
-
-def _unknown_of(layout: Layout, vocab: Vocab) -> Unknown:
-    """Return how the Kneser-Ney models over a kind of token treat unknown ones."""
-    unknown: Unknown = load_counts(layout.ngrams(vocab.kind), vocab.key)[1][KneserNey.smoothing][
-        "unknown"
-    ]
-    return unknown
+def count_kneser_ney(
+    train: Ids, vocab_size: int, order: int, unknown: Unknown, read: Sequence[int] | Ids
+) -> KneserNey:
+    """Return the Kneser-Ney model of a training text, and of what was read after it."""
+    text = np.concatenate([train, np.asarray(read, np.int64)])
+    return KneserNey(count_ngrams(text, vocab_size, order), order, unknown=unknown)

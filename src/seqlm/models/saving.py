@@ -1,13 +1,14 @@
-"""Folders of saved models: without the pipeline, but with its files, and the SHA-256 of each.
+"""Exports: folders of models without the pipeline, but with its paths, and the SHA-256 of each
+file.
 
 ``seqlm.open`` reads such a folder like that of a run. It checks the files, because the folder may
 come from elsewhere.
 """
 
 import shutil
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 from seqlm.core.errors import ParamsError
 from seqlm.core.files import (
@@ -18,18 +19,26 @@ from seqlm.core.files import (
     write_checksummed,
     writing,
 )
-from seqlm.core.layout import Layout, as_path
+from seqlm.core.layout import MODEL_FORMAT, Layout, as_path
 
-if TYPE_CHECKING:
-    from seqlm.models.language_model import LanguageModel
-
-_FORMAT = 4
-_NAME = "export.json"
+MANIFEST = "export.json"
+"""The file with the SHA-256 of all others."""
 _ADVICE = "save the models again"
 
 
-def save(folder: str | Path, models: "Iterable[LanguageModel]") -> int:
-    """Write models, from a run or fitted, and the members of mixtures to a new folder; return the
+class Savable(Protocol):
+    """A model that has files, or can write them."""
+
+    source_files: tuple[Path, Sequence[Path]] | None
+    """The root of the run or export that the model was opened from, and the files and folders below
+    it that the model needs."""
+
+    def write(self, layout: Layout) -> None:
+        """Write the files of a model that was opened nowhere."""
+
+
+def save(folder: str | Path, models: Iterable[Savable]) -> int:
+    """Write models, opened or fitted, and the members of mixtures to a new folder; return the
     number of files.
 
     The training text goes along only if one of the models needs it. Raises ParamsError if the
@@ -41,33 +50,35 @@ def save(folder: str | Path, models: "Iterable[LanguageModel]") -> int:
             raise ParamsError(f"{folder}: exists: name a new folder")
     with temporary_folder(folder) as work:
         for model in models:
-            if model.files is None:
+            if model.source_files is None:
                 model.write(Layout(work))
-                continue
-            root, files = model.files
-            for path in (
-                each
-                for file in files
-                for each in ([file] if file.is_file() else sorted(file.iterdir()))
-            ):
-                target = work / path.relative_to(root)
-                with writing(target):
-                    target.parent.mkdir(parents=True, exist_ok=True)
-                    shutil.copyfile(path, target)
-        found = sorted(path for path in work.rglob("*") if path.is_file())
-        hashes = {path.relative_to(work).as_posix(): sha256_of_file(path) for path in found}
-        write_checksummed(work / _NAME, {"format": _FORMAT, "sha256": hashes})
+            else:
+                _copy(*model.source_files, work)
+        files = sorted(path for path in work.rglob("*") if path.is_file())
+        hashes = {path.relative_to(work).as_posix(): sha256_of_file(path) for path in files}
+        write_checksummed(work / MANIFEST, {"format": MODEL_FORMAT, "sha256": hashes})
         with writing(folder):
             for path in sorted(work.iterdir()):
                 path.rename(folder / path.name)
-        return len(hashes) + 1
+    return len(hashes) + 1
 
 
-def check_sealed(folder: Path) -> bool:
-    """Return whether a folder was saved, and not made by a run. Raises DataError if a file is
-    missing or changed."""
-    if not (folder / _NAME).is_file():
+def _copy(root: Path, paths: Iterable[Path], target: Path) -> None:
+    """Copy files, and all files of folders, to where they are below another root."""
+    for path in paths:
+        for file in sorted(path.iterdir()) if path.is_dir() else [path]:
+            copy = target / file.relative_to(root)
+            with writing(copy):
+                copy.parent.mkdir(parents=True, exist_ok=True)
+                shutil.copyfile(file, copy)
+
+
+def is_export(folder: Path) -> bool:
+    """Return whether a folder is an export. Raises DataError if a file of it is missing or
+    changed."""
+    manifest = folder / MANIFEST
+    if not manifest.is_file():
         return False
-    for name, digest in read_checksummed(folder / _NAME, _FORMAT, _ADVICE)["sha256"].items():
-        verify_sha256(folder / name, digest, _NAME, _ADVICE)
+    for name, digest in read_checksummed(manifest, MODEL_FORMAT, _ADVICE)["sha256"].items():
+        verify_sha256(folder / name, digest, MANIFEST, _ADVICE)
     return True

@@ -21,7 +21,7 @@ from seqlm.core.files import (
     write_bytes,
     write_checksummed,
 )
-from seqlm.core.layout import NETWORK_FILES
+from seqlm.core.layout import MODEL_FORMAT, NETWORK_FILES
 from seqlm.core.settings import check
 from seqlm.networks.compiled.network import CompiledNetwork
 from seqlm.networks.compiled.weights import KINDS_WITH_LOOPS, shapes_of
@@ -35,7 +35,6 @@ if TYPE_CHECKING:
 
     from seqlm.networks.torch_network import TorchNetwork
 
-_FORMAT = 4
 _ADVICE = "train again"
 _DESCRIPTION, _WEIGHTS = NETWORK_FILES
 
@@ -72,22 +71,28 @@ def save_network(
     settings: NetworkSettings,
     vocab: VocabKey,
     weights: Mapping[str, NDArray[np.float32]],
+    info: Mapping[str, Any] | None = None,
+    defaults: Mapping[str, Any] | None = None,
 ) -> None:
-    """Write ``weights.safetensors``, and ``model.json`` with the settings and the SHA-256 of the
-    weights.
+    """Write ``weights.safetensors``, and ``model.json``, the description of the model.
 
-    Of the settings of a run only those of the network are stored.
+    ``info`` says what the model is. Of the settings only those of the network are stored, with the
+    key of the vocabulary and the SHA-256 of the weights. ``defaults``: the device and the number of
+    threads, if the model is opened without others.
     """
     path = folder / _WEIGHTS
     write_bytes(path, save_arrays(dict(weights)))
     write_checksummed(
         folder / _DESCRIPTION,
         {
-            "format": _FORMAT,
-            "run": run,
-            "network": settings.model_dump(include=set(NetworkSettings.model_fields)),
-            "vocab": list(vocab),
-            "sha256": sha256_of_file(path),
+            "format": MODEL_FORMAT,
+            "model": {"name": run} | dict(info or {}),
+            "metadata": {
+                "network": settings.model_dump(include=set(NetworkSettings.model_fields)),
+                "vocab": list(vocab),
+                "sha256": sha256_of_file(path),
+                "defaults": dict(defaults or {}),
+            },
         },
     )
 
@@ -132,9 +137,10 @@ def read_weights(folder: Path, run: str, vocab: VocabKey) -> tuple[dict[str, Any
     Raises DataError if a file is missing, was changed, or has another format, vocabulary or run.
     """
     path, weights = folder / _DESCRIPTION, folder / _WEIGHTS
-    description = read_checksummed(path, _FORMAT, _ADVICE)
-    if description["run"] != run:
-        raise DataError(f"{folder}: holds the run {description['run']!r}, not {run!r}: {_ADVICE}")
-    require_vocab(path, description["vocab"], vocab, _ADVICE)
-    verify_sha256(weights, description["sha256"], path.name, _ADVICE)
-    return description["network"], load_arrays(weights.read_bytes())
+    description = read_checksummed(path, MODEL_FORMAT, _ADVICE)
+    name, metadata = description["model"]["name"], description["metadata"]
+    if name != run:
+        raise DataError(f"{folder}: holds the run {name!r}, not {run!r}: {_ADVICE}")
+    require_vocab(path, metadata["vocab"], vocab, _ADVICE)
+    verify_sha256(weights, metadata["sha256"], path.name, _ADVICE)
+    return metadata["network"], load_arrays(weights.read_bytes())

@@ -12,7 +12,7 @@ from seqlm.core.layout import Layout
 from seqlm.ngrams.arpa import read_arpa, write_arpa
 from seqlm.ngrams.counts.counting import count_ngrams
 from seqlm.ngrams.models.kneser_ney import KneserNey
-from seqlm.ngrams.models.registry import load_kneser_ney, load_models
+from seqlm.ngrams.models.registry import build_models, load_counts, load_kneser_ney
 from seqlm.vocab.corpus import SPLITS, load_split
 from seqlm.vocab.kinds import BYTE_TOKENS
 from seqlm.vocab.vocabulary import Vocab
@@ -36,7 +36,7 @@ def test_the_stage_describes_the_whole_text_and_counts_train(run_stage: RunStage
     assert (top["ngram"], top["count"]) == ("the sea", 45)
     summary = json.loads(layout.reports("ngrams", "word", "summary.json").read_text())
     assert summary["tokens"] == 14 * 5 * 3
-    models = load_models(layout.ngrams("word"), Vocab.load(layout.vocab("word")).key)
+    models = build_models(*load_counts(layout.ngrams("word"), Vocab.load(layout.vocab("word")).key))
     assert list(models) == ngram_models()
     # The curves show the choice of each epsilon that is stored.
     curves = pd.read_csv(layout.reports("ngrams", "word", "epsilons.csv"))

@@ -20,15 +20,14 @@ from seqlm.core.files import write_csv, write_json
 from seqlm.core.layout import Layout
 from seqlm.models.index import Models
 from seqlm.models.language_model import LanguageModel
-from seqlm.networks.building import build_network, save_network
+from seqlm.networks.building import build_network
 from seqlm.ngrams.counts.counting import count_ngrams
-from seqlm.ngrams.models.registry import save_models
 from seqlm.pipeline.report import playground
 from seqlm.pipeline.report.playground import build_playground
 from seqlm.train.settings import write_config
 from seqlm.vocab.corpus import SPLITS, build_corpus, load_split
 from seqlm.vocab.vocabulary import Vocab
-from small_runs import config, ngram_settings, write_models
+from small_runs import config, save_ngrams, save_run, write_models
 from smoke import ROOT
 
 needs_browser = pytest.mark.skipif(CHROMIUM is None, reason="no Chromium on this machine")
@@ -53,14 +52,13 @@ def write_project(folder: Path, normalise: str = "none", separator: str = " ") -
     texts = {split: layout.split(split) for split in SPLITS}
     vocab = build_corpus(texts, layout.corpus("char"), "char", separator, normalise=normalise)
     counts = count_ngrams(load_split(layout.corpus("char"), "train"), len(vocab), 3)
-    save_models(layout.ngrams("char"), counts, ngram_settings(counts, 1.0, 1.0, 1.0), vocab.key)
+    save_ngrams(layout, counts, vocab)
     torch.manual_seed(0)
     for run, changes in RUNS.items():
         settings = config(run, **changes)
         network = build_network(settings, len(vocab), 0)
         weights = {name: 0.5 * torch.randn(weight.shape) for name, weight in network.weight_copies().items()}
-        if settings.token == "char":
-            save_network(layout.run(run), run, settings, vocab.key, weights)
+        save_run(layout, settings, vocab, weights)
         write_config(layout.config(run), settings)
         rows = [{"epoch": epoch, "train_perplexity": 9 / epoch, "val_perplexity": 9.0} for epoch in (1, 2, 3)]
         write_csv(layout.reports("train", run, "history.csv"), pd.DataFrame(rows))

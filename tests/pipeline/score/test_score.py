@@ -19,11 +19,10 @@ from seqlm.ngrams.models.kneser_ney import KneserNey
 from seqlm.pipeline.score import ngrams as scored_ngrams
 from seqlm.pipeline.score.heldout import Heldout
 from seqlm.pipeline.score.scores import TRAIN_SUBSET, load_scores, load_scores_folder
-from seqlm.train.settings import write_config
 from seqlm.vocab.corpus import SPLITS, load_split
 from seqlm.vocab.kinds import KINDS
 from seqlm.vocab.vocabulary import Vocab
-from small_runs import LINES, config, ngram_models, write_models
+from small_runs import LINES, ngram_models, write_models, write_run
 from smoke import change_params
 from stages_by_hand import RunStage, refused, succeeded
 from subwords import build
@@ -59,9 +58,10 @@ def test_a_run_is_scored_on_every_split_static_and_dynamic(run_stage: RunStage, 
     # Each token is a character.
     assert static.metrics["test"]["bits_per_character"] == pytest.approx(static.nll["test"].mean() / np.log(2))
     # A limit that train does not reach is none.
-    write_config(layout.config("small"), config("small").model_copy(update={"max_tokens": 10**6}))
+    write_run(layout, "small", max_tokens=10**6)
     succeeded(run_stage("score", "--model", "small"))
     assert names_in(layout.scores_of_run("small")) == ["small", "small+dynamic"]
+    refused(run_stage("score", "--model", "nope"), 2, "there is no trained run 'nope', only small")
 
 
 @pytest.mark.parametrize("arguments", [("--model", "small"), ("--kind", "char"), ("--kind", "word")])
@@ -88,7 +88,7 @@ def test_only_scores_on_test_and_diagnostics_depend_on_test(
 def test_ngram_models_of_the_beginning_of_train_are_scored(
     run_stage: RunStage, layout: Layout, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(ngrams, "FEW_TOKENS", 60)
+    monkeypatch.setattr(ngrams, "SMALL_SAMPLE_TOKENS", 60)
     assert run_stage("score", "--kind", "char").returncode == 0
     found = {score.name: score for score in load_scores_folder(layout.scores_of_ngrams("char")) if "@" in score.name}
     assert sorted(found) == [f"char-kneser-ney-{order}@60" for order in (1, 3, 5)]
@@ -99,7 +99,7 @@ def test_ngram_models_of_the_beginning_of_train_are_scored(
         assert nll == pytest.approx(token_nll(model, load_split(layout.corpus("char"), split)))
     assert score.metrics[TRAIN_SUBSET]["nats_per_token"] == pytest.approx(token_nll(model, train[:60]).mean())
     assert (score.info.train_chars, score.info.order, score.info.dynamic) == (60, 3, False)
-    monkeypatch.setattr(ngrams, "FEW_TOKENS", len(train))
+    monkeypatch.setattr(ngrams, "SMALL_SAMPLE_TOKENS", len(train))
     assert run_stage("score", "--kind", "char").returncode == 0
     assert not [name for name in names_in(layout.scores_of_ngrams("char")) if "@" in name]
 

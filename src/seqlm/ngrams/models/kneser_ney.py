@@ -112,22 +112,28 @@ class KneserNey(NGramModel):
         self,
         counts: NgramCounts,
         order: int,
-        lower: Sequence[OrderStatistics] | None = None,
+        lower: dict[int, OrderStatistics] | None = None,
         unknown: Unknown = "uniform",
     ) -> None:
         """Prepare the model from counts of at least its order.
 
-        ``lower`` has the statistics of order 1 to at least ``order - 1``, so that several models
-        share them.
+        ``lower`` has statistics of lower orders. Models that share it compute each of them once.
         """
         self.order = order
         self.counts = counts
         self.unknown: Unknown = unknown
-        if lower is None:
-            lower = [OrderStatistics.of_lower(counts, n) for n in range(1, order)]
-        highest = counts.table(order)
-        self.statistics = [*lower[: order - 1], OrderStatistics.of(highest, highest.counts)]
-        """Those of order n, at index n - 1."""
+        self._lower = {} if lower is None else lower
+
+    @cached_property
+    def statistics(self) -> list[OrderStatistics]:
+        """The statistics of order n, at index n - 1, computed when they are first needed."""
+        lower = self._lower
+        for n in range(1, self.order):
+            if n not in lower:
+                lower[n] = OrderStatistics.of_lower(self.counts, n)
+        highest = self.counts.table(self.order)
+        of_highest = OrderStatistics.of(highest, highest.counts)
+        return [*(lower[n] for n in range(1, self.order)), of_highest]
 
     @classmethod
     def fit(cls, counts: NgramCounts, val_ids: Ids, params: NgramsParams) -> Fit:  # noqa: ARG003 (discounts need no val)
@@ -138,7 +144,7 @@ class KneserNey(NGramModel):
     @classmethod
     def build(cls, counts: NgramCounts, settings: Mapping[str, Any]) -> Sequence[Self]:
         """Return a model for each order that was counted."""
-        lower = [OrderStatistics.of_lower(counts, n) for n in range(1, counts.max_order)]
+        lower: dict[int, OrderStatistics] = {}
         return [
             cls(counts, order, lower, settings["unknown"])
             for order in range(1, counts.max_order + 1)

@@ -53,13 +53,13 @@ def generating_models(models: Models) -> list[str]:
 
     Raises DataError if there is no run.
     """
-    trained = [entry.info for entry in models.trained()]
+    ngrams = [description.info for description in models.ngrams.values()]
     highest = {
         (info.token, info.smoothing): info.name
-        for info in trained
+        for info in ngrams
         if info.counts_own_tokens and info.order and info.train_tokens is None
     }
-    mixtures = [entry.info.name for entry in models.mixtures() if not entry.info.dynamic]
+    mixtures = [name for name, mixture in models.mixtures.items() if not mixture.info.dynamic]
     return [*run_names(models.layout.configs), *highest.values(), *mixtures]
 
 

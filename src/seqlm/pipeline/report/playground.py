@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from seqlm.core.files import read_csv, read_json
 from seqlm.core.layout import Layout
+from seqlm.models.info import read_description
 from seqlm.networks.building import read_weights
 from seqlm.ngrams.models.kneser_ney import KneserNey
 from seqlm.ngrams.models.registry import load_counts
@@ -150,17 +151,17 @@ def _networks(
     chapter = set(table["model"][table["as_in_chapter"]])
     found = []
     for run in run_names(layout.configs):
-        config = read_json(layout.config(run))
-        if config["token"] != "char":
+        info, _ = read_description(layout.description_of_run(run), "train again")
+        if info.token != "char":
             left_out.append(
-                {"name": run, "why": f"reads {config['token']} tokens, and this page characters"}
+                {"name": run, "why": f"reads {info.token} tokens, and this page characters"}
             )
-        elif config["model"] not in _BITS:
-            left_out.append({"name": run, "why": f"the page cannot compute a {config['model']}"})
-        elif not (run in chapter and config["sampling"] == "random"):
+        elif info.network not in _BITS:
+            left_out.append({"name": run, "why": f"the page cannot compute a {info.network}"})
+        elif not (run in chapter and info.sampling == "random"):
             network, weights = read_weights(layout.run(run), run, vocab.key)
             found.append(
-                (run, network, _as_framework(weights) if config["model"] == "scratch" else weights)
+                (run, network, _as_framework(weights) if info.network == "scratch" else weights)
             )
     described = []
     for run, network, weights in sorted(

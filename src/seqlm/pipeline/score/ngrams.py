@@ -17,16 +17,10 @@ from seqlm.core.files import read_checksummed, write_checksummed
 from seqlm.core.layout import Layout
 from seqlm.core.metrics import Nll
 from seqlm.core.progress import Log
-from seqlm.models.char_from_words import open_char_from_words
+from seqlm.models.info import dynamic_ngram_info
 from seqlm.models.language_model import LanguageModel
-from seqlm.models.ngrams import (
-    MAX_TOKENS,
-    NGram,
-    dynamic_ngram,
-    small_sample_model,
-    small_sample_orders,
-    static_models,
-)
+from seqlm.models.ngrams import MAX_TOKENS, NGram
+from seqlm.models.opening import ModelOpener
 from seqlm.models.scored_text import Ids
 from seqlm.ngrams.counts.counting import count_ngrams
 from seqlm.ngrams.models.base import token_nll
@@ -63,28 +57,22 @@ def score_kind(layout: Layout, kind: Kind, params: ScoreParams, log: Log) -> Non
 def _scores(
     layout: Layout, kind: Kind, dynamic: DynamicCountsParams | None, log: Log
 ) -> Iterator[Scores]:
-    counted = Vocab.load(layout.vocab(kind), kind)
-    static = static_models(layout, counted)
-    _log_fallbacks(static, log)
-    models: list[LanguageModel] = [
-        *static,
-        *(small_sample_model(layout, counted, order) for order in small_sample_orders(counted)),
-    ]
+    opener = ModelOpener(layout)
+    counted, infos, tokens = opener.vocab(kind), opener.ngram_infos(kind), [kind]
+    _log_fallbacks([opener.ngram(info) for info in infos if info.train_tokens is None], log)
     num_tokens = counted.splits["train"].num_tokens
-    is_word_to_char = kind == "word" and _is_read_as_characters(counted, log)
-    if is_word_to_char:
-        models.append(open_char_from_words(layout, counted))
+    if kind == "word" and _is_read_as_characters(counted, log):
+        infos += opener.char_from_words_infos()
+        tokens.append("char")
     if dynamic is not None and num_tokens <= MAX_TOKENS:
         order = min(dynamic.order[kind], num_tokens)
-        models.append(dynamic_ngram(layout, counted, order))
-        if is_word_to_char:
-            models.append(open_char_from_words(layout, counted, order))
+        infos += [dynamic_ngram_info(order, counted, token) for token in tokens]
     elif dynamic is not None:
         log(
             f"{kind}: no model keeps counting, because train has {num_tokens:,} tokens, more than {MAX_TOKENS:,}"
         )
     heldout_of = cache(partial(Heldout, layout))
-    yield from (score_model(model, heldout_of(model.vocab.kind)) for model in models)
+    yield from (score_model(opener.ngram(info), heldout_of(info.token)) for info in infos)
 
 
 def _is_read_as_characters(words: Vocab, log: Log) -> bool:
@@ -102,9 +90,10 @@ def _is_read_as_characters(words: Vocab, log: Log) -> bool:
     return False
 
 
-def _log_fallbacks(models: Sequence[NGram], log: Log) -> None:
+def _log_fallbacks(models: Sequence[LanguageModel], log: Log) -> None:
     # Only models that estimate discounts may have to replace them.
-    orders = {order for model in models for order in getattr(model.model, "fallback_orders", ())}
+    ngrams = [model.model for model in models if isinstance(model, NGram)]
+    orders = {order for model in ngrams for order in getattr(model, "fallback_orders", ())}
     if orders:
         discounts = ", ".join(f"{discount:g}" for discount in FALLBACK_DISCOUNTS)
         replaced, kind = ", ".join(map(str, sorted(orders))), models[0].vocab.kind
