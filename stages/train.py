@@ -75,10 +75,12 @@ def main(layout: Layout, run: str) -> None:
             )
             click.echo(describe_plan(trainer.plan))
         folder = layout.checkpoints / run
-        checkpoint = Checkpoint(folder, checkpoint_key(config, vocab, ranks.size))
+        checkpoint = Checkpoint(folder / "checkpoint", checkpoint_key(config, vocab, ranks.size))
         with run_lock(folder) if is_first else nullcontext():
             if saved := checkpoint.load(ranks):
                 trainer.restore(saved)
+            elif is_first and checkpoint.path.exists():
+                click.echo(f"{run}: starts anew: its settings, data or code have changed")
             if not is_first:
                 with checkpoint_writer(checkpoint) as save:
                     trainer.train(save)

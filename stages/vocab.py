@@ -18,7 +18,7 @@ _HEAD_ROWS = 100
 @click.option("--kind", type=click.Choice(KINDS), required=True, help="Kind of token.")
 def main(layout: Layout, kind: str) -> None:
     """Build the vocabulary of one kind of token on train, and encode the three splits."""
-    from seqlm.core.files import write_csv, write_json
+    from seqlm.core.files import read_text, write_csv, write_json
     from seqlm.core.progress import count_noun
     from seqlm.pipeline.vocab.advice import corpus_warnings, find_line_separator
     from seqlm.vocab.corpus import SPLITS, build_corpus, load_split
@@ -31,7 +31,7 @@ def main(layout: Layout, kind: str) -> None:
     )
     separator = find_line_separator(params.line_separator, normalise, layout.corpus_record)
     texts = {split: layout.split(split) for split in SPLITS}
-    tokenizer = token_kind(kind).train_tokenizer(texts["train"], separator, settings)
+    tokenizer = token_kind(kind).train_tokenizer(read_text(texts["train"]), separator, settings)
     min_freq = getattr(settings, "min_freq", 0)
     vocab = build_corpus(
         texts, layout.corpus(kind), kind, separator, min_freq, tokenizer, normalise

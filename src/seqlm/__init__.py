@@ -12,16 +12,29 @@ import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from seqlm.core.errors import SeqlmError
+from seqlm.core.errors import DataError, MachineError, ParamsError, SeqlmError
 from seqlm.core.layout import as_path
 
 if TYPE_CHECKING:
     from seqlm.core.settings import Device
     from seqlm.models.arpa import ArpaLanguageModel
+    from seqlm.models.fitting import fit_network as fit_network
     from seqlm.models.fitting import fit_ngram as fit_ngram
+    from seqlm.models.index import ModelNotFoundError as ModelNotFoundError
     from seqlm.models.index import Models
 
-__all__ = ["SeqlmError", "__version__", "fit_ngram", "open", "open_arpa"]
+__all__ = [
+    "DataError",
+    "MachineError",
+    "ModelNotFoundError",
+    "ParamsError",
+    "SeqlmError",
+    "__version__",
+    "fit_network",
+    "fit_ngram",
+    "open",
+    "open_arpa",
+]
 
 __version__: str
 
@@ -32,10 +45,14 @@ def __getattr__(name: str) -> Any:
         from importlib.metadata import version
 
         return version("seqlm")
-    if name == "fit_ngram":
-        from seqlm.models.fitting import fit_ngram
+    if name in ("fit_network", "fit_ngram"):
+        from seqlm.models import fitting
 
-        return fit_ngram
+        return getattr(fitting, name)
+    if name == "ModelNotFoundError":
+        from seqlm.models.index import ModelNotFoundError
+
+        return ModelNotFoundError
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 

@@ -16,7 +16,7 @@ def settings(algorithm: str = "bpe", vocab_size: int | str = 320) -> SubwordPara
 
 
 def trained(train: Path, separator: str = "", **changes: object) -> SubwordTokenizer:
-    tokenizer = token_kind("subword").train_tokenizer(train, separator, settings(**changes))  # type: ignore[arg-type]
+    tokenizer = token_kind("subword").train_tokenizer(train.read_text(encoding="utf-8"), separator, settings(**changes))  # type: ignore[arg-type]
     assert tokenizer is not None
     return tokenizer
 

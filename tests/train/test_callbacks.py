@@ -51,7 +51,11 @@ def test_ctrl_c_saves_a_checkpoint_and_an_experiment_keeps_its_name(
     monkeypatch.delenv("DVC_EXP_NAME", raising=False)
     if again.endswith("cc"):
         monkeypatch.setenv("DVC_EXP_NAME", "cc")  # as DVC does
-    made, checkpoint, handler = (trainer(config()), Checkpoint(tmp_path, "x"), signal.getsignal(signal.SIGINT))
+    made, checkpoint, handler = (
+        trainer(config()),
+        Checkpoint(tmp_path / "checkpoint", "x"),
+        signal.getsignal(signal.SIGINT),
+    )
 
     def press(trainer: Trainer) -> None:
         if trainer.progress.minibatches == 14:
@@ -72,12 +76,12 @@ def test_ctrl_c_again_ends_at_once(tmp_path: Path) -> None:
         signal.raise_signal(signal.SIGINT)
         signal.raise_signal(signal.SIGINT)
 
-    with pytest.raises(KeyboardInterrupt), checkpoint_writer(Checkpoint(tmp_path, "x")) as save:
+    with pytest.raises(KeyboardInterrupt), checkpoint_writer(Checkpoint(tmp_path / "checkpoint", "x")) as save:
         trainer(config()).train(press, save)
 
 
 def test_checkpoints_take_a_hundredth_of_the_time(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    made, checkpoint, now, saved = (trainer(config()), Checkpoint(tmp_path, "x"), [0.0], list[float]())
+    made, checkpoint, now, saved = (trainer(config()), Checkpoint(tmp_path / "checkpoint", "x"), [0.0], list[float]())
     monkeypatch.setattr("seqlm.train.callbacks.time.monotonic", lambda: now[0])
 
     def save(_: object) -> None:

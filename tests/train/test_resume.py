@@ -55,7 +55,7 @@ class Stop(Exception):
 def test_a_stop_after_every_minibatch_changes_nothing(changes: dict[str, Any], tmp_path: Path) -> None:
     run = config(**changes)
     whole = trained(run)
-    checkpoint = Checkpoint(tmp_path, "key")
+    checkpoint = Checkpoint(tmp_path / "checkpoint", "key")
 
     def stop(made: Trainer) -> None:
         checkpoint.save(made.state())
@@ -79,7 +79,7 @@ TRAIN = [str(ROOT / "stages/train.py"), "--model", "x"]
 
 
 def checkpoints(layout: Layout) -> list[tuple[str, int]]:
-    return [(path.name, path.stat().st_mtime_ns) for path in layout.checkpoints.rglob("*.checkpoint")]
+    return [(path.name, path.stat().st_mtime_ns) for path in layout.checkpoints.rglob("checkpoint")]
 
 
 def heed_interrupts() -> None:
@@ -160,7 +160,7 @@ def test_two_processes_of_which_one_is_killed_resume_together_within_an_epoch(tm
 
 
 def test_a_damaged_checkpoint_is_not_loaded(tmp_path: Path) -> None:
-    checkpoint = Checkpoint(tmp_path, "key")
+    checkpoint = Checkpoint(tmp_path / "checkpoint", "key")
     assert checkpoint.load() is None
     checkpoint.save(({"a": np.ones(2)}, {"b": [1, {"c": None}]}))
     arrays, values = checkpoint.load() or ({}, {})

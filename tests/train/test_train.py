@@ -169,7 +169,7 @@ def test_two_machines_resume_from_the_checkpoint_of_the_first(has_checkpoint: bo
             arrays, values = states[epoch]
             arrays = arrays | {f"carried.1.{name[10:]}": arrays[name] for name in arrays if name.startswith("carried")}
             state = arrays, values | {"totals": values["totals"] * 2}
-            Checkpoint(layout.checkpoints / "x", checkpoint_key(config(**changes), vocab, 2)).save(state)
+            Checkpoint(layout.checkpoints / "x" / "checkpoint", checkpoint_key(config(**changes), vocab, 2)).save(state)
     assert ("resuming after epoch 2\n" in start_two(first, second)) == has_checkpoint
     for row, wanted in zip(history_rows(first), made.progress.history, strict=True):
         assert float(row["val_perplexity"]) == pytest.approx(wanted.val_perplexity, rel=1e-4)
@@ -211,7 +211,7 @@ def test_a_stale_run_goes_with_its_results_and_checkpoints(
     layout = Layout(tmp_path)
     layout.params.write_text("runs: {a: {token: char}}\n")
     for run in ("a", "gone"):
-        Checkpoint(layout.checkpoints / run, "key").save(({}, {}))
+        Checkpoint(layout.checkpoints / run / "checkpoint", "key").save(({}, {}))
         (layout.checkpoints / run / "lock").touch()
         (layout.reports("train") / run).mkdir(parents=True)
     clear_stale_runs(layout)
@@ -225,6 +225,6 @@ def test_a_stale_run_goes_with_its_results_and_checkpoints(
 def test_wrong_runs_remove_nothing(params: str, tmp_path: Path, clear_stale_runs: Callable[[Layout], None]) -> None:
     layout = Layout(tmp_path)
     layout.params.write_text(params)
-    Checkpoint(layout.checkpoints / "a", "key").save(({}, {}))
+    Checkpoint(layout.checkpoints / "a" / "checkpoint", "key").save(({}, {}))
     clear_stale_runs(layout)
     assert (layout.checkpoints / "a").exists()

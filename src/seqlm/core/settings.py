@@ -74,10 +74,12 @@ def check(value: object, key: str, model: type[T], *, source: str) -> T:
 def check_argument(value: Any, name: str, kind: Any, *, function: str) -> Any:
     """Return an argument of a public function, if it is of a kind. Raises ParamsError for others,
     text for a number."""
-    value = (
-        value.item() if getattr(value, "ndim", None) == 0 else value
-    )  # a number of NumPy is a number
-    return check(value, name, kind, source=function)
+    return check(plain_number(value), name, kind, source=function)
+
+
+def plain_number(value: Any) -> Any:
+    """Return a number of NumPy as one of Python; other values as they are."""
+    return value.item() if getattr(value, "ndim", None) == 0 else value
 
 
 def _describe(error: ValidationError, key: str) -> str:

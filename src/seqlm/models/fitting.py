@@ -1,29 +1,47 @@
-"""Training n-gram models without the pipeline. Networks are trained by the pipeline only."""
+"""Training models without the pipeline: n-gram models and networks."""
 
-import hashlib
+import warnings
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from difflib import get_close_matches
 from functools import partial
+from hashlib import sha256
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import numpy as np
 from pydantic import Field
 
-from seqlm.core.errors import DataError, ParamsError
-from seqlm.core.settings import check_argument
+from seqlm.core.devices import resolve_device
+from seqlm.core.errors import DataError, ParamsError, needs_extra
+from seqlm.core.layout import as_path
+from seqlm.core.settings import check, check_argument, plain_number
+from seqlm.models.info import ModelInfo, network_info
+from seqlm.models.networks import StaticNetwork
 from seqlm.models.ngrams import NGram
+from seqlm.models.scored_text import Ids
 from seqlm.models.surprisals import is_collection, require_text
+from seqlm.networks.network import Network
+from seqlm.networks.settings import NetworkSettings
 from seqlm.ngrams.counts.counting import count_ngrams
 from seqlm.ngrams.models.base import NGramModel
 from seqlm.ngrams.models.kneser_ney import KneserNey
 from seqlm.ngrams.models.laplace import Laplace
 from seqlm.ngrams.settings import Epsilon, Unknown
 from seqlm.preprocess.cleaning import clean_text
+from seqlm.train.callbacks import Checkpoint, checkpoint_key, periodic_saver, terminal
+from seqlm.train.defaults import DEFAULTS, default_settings
+from seqlm.train.history import history_table
+from seqlm.train.settings import RunConfig
+from seqlm.train.trainer import Trainer
 from seqlm.vocab.corpus import intern_texts
-from seqlm.vocab.kinds import sample, token_kind
+from seqlm.vocab.kinds import Kind, SubwordParams, SubwordTokenizer, sample, token_kind
 from seqlm.vocab.separators import estimate_separators
 from seqlm.vocab.settings import Order
 from seqlm.vocab.vocabulary import SplitInfo, Vocab, choose_tokens
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 Token = Literal["char", "word"]
 Smoothing = Literal["kneser_ney", "laplace"]
@@ -66,32 +84,50 @@ def fit_ngram(
         "chosen_on_val": False,
     }
     method: type[NGramModel] = KneserNey if smoothing == "kneser_ney" else Laplace
-    separator = "\n" if normalise == "none" else " "
-    kind = token_kind(by)
-    text = "\n".join(clean_text(text, normalise) for text in _all_texts(texts))
-    seen, (parts,), (num_chars,) = intern_texts([text], kind, separator)
-    separators = None if kind.is_lossless else estimate_separators("".join(sample(text)), separator)
-    del text
-    if sum(map(len, parts)) < order:
-        raise DataError(f"fit_ngram: fewer than {order} {kind.noun}s: give more text")
-    try:
-        tokens, counted, ids = choose_tokens(kind, seen, parts, min_freq)
-    except ParamsError as error:
-        problem = f"no {kind.noun} of the texts occurs so often: lower it"
-        raise ParamsError(f"fit_ngram: min_freq = {min_freq}: {problem}") from error
-    train = np.concatenate([ids[part] for part in parts])
-    split = SplitInfo(len(train), num_chars, counted[0], hashlib.sha256(train.data).hexdigest())
-    vocab = Vocab(by, tokens, counted, separator, {"train": split}, None, normalise, separators)
-    del parts, seen
+    text = "\n".join(clean_text(text, normalise) for text in _all_texts(texts, "fit_ngram"))
+    vocab, (train,) = _encode([text], by, normalise, min_freq, "fit_ngram")
+    if len(train) < order:
+        raise DataError(f"fit_ngram: fewer than {order} {vocab.token_kind.noun}s: give more text")
     return NGram.of(method.build(count_ngrams(train, len(vocab), order), settings)[-1], vocab)
 
 
-def _all_texts(texts: str | Iterable[str | Sequence[str]]) -> Iterable[str]:
+def _encode(
+    texts: Sequence[str],
+    by: str,
+    normalise: str,
+    min_freq: int,
+    function: str,
+    tokenizer: SubwordTokenizer | None = None,
+) -> tuple[Vocab, list[Ids]]:
+    """Return the vocabulary of the first of some cleaned texts, and all of them as its tokens.
+
+    Raises ParamsError if no token occurs ``min_freq`` times.
+    """
+    kind, separator = token_kind(by), "\n" if normalise == "none" else " "
+    distinct, streams, lengths = intern_texts(texts, kind, separator, tokenizer)
+    separators = None
+    if not kind.is_lossless:
+        separators = estimate_separators("".join(sample(texts[0])), separator)
+    try:
+        tokens, counts, ids = choose_tokens(kind, distinct, streams[0], min_freq)
+    except ParamsError as error:
+        problem = f"no {kind.noun} of the texts occurs so often: lower it"
+        raise ParamsError(f"{function}: min_freq = {min_freq}: {problem}") from error
+    encoded = [np.concatenate([ids[:0], *(ids[part] for part in parts)]) for parts in streams]
+    splits = {}
+    for name, stream, length in zip(("train", "val"), encoded, lengths, strict=False):
+        unknown = int(np.count_nonzero(stream == 0)) if kind.has_unknown else 0
+        splits[name] = SplitInfo(len(stream), length, unknown, sha256(stream.data).hexdigest())
+    vocab = Vocab(by, tokens, counts, separator, splits, tokenizer, normalise, separators)
+    return vocab, encoded
+
+
+def _all_texts(texts: str | Iterable[str | Sequence[str]], function: str) -> Iterable[str]:
     """Yield the texts. Raises ParamsError for anything else, and for the name of a file."""
     if not isinstance(texts, str) and not is_collection(texts):
         advice = ": give its text, with read_text()" if isinstance(texts, Path) else ""
         raise ParamsError(
-            f"fit_ngram: texts must be a string or several, not {type(texts).__name__}{advice}"
+            f"{function}: texts must be a string or several, not {type(texts).__name__}{advice}"
         )
     for text in [texts] if isinstance(texts, str) else texts:
         if isinstance(text, list | tuple):
@@ -104,6 +140,176 @@ def _all_texts(texts: str | Iterable[str | Sequence[str]]) -> Iterable[str]:
             and Path(text).is_file()
         ):
             raise ParamsError(
-                f"fit_ngram: {text!r} is a file: give its text, Path({text!r}).read_text()"
+                f"{function}: {text!r} is a file: give its text, Path({text!r}).read_text()"
             )
         yield text
+
+
+_Share = Annotated[float, Field(gt=0, lt=1)]
+_VAL_SHARE = 0.1
+_checked_network = partial(check_argument, function="fit_network")
+_OWN_SETTINGS = {"run", "token", "model"}
+"""Settings of a run that have an argument of another name, or none."""
+
+
+class FittedNetwork(StaticNetwork):
+    """A network that :func:`fit_network` trained."""
+
+    def __init__(
+        self, info: ModelInfo, vocab: Vocab, network: Network, history: "pd.DataFrame"
+    ) -> None:
+        super().__init__(info, vocab, network)
+        self.history = history
+        """A row for each epoch: epoch, train_perplexity, val_perplexity, grad_norm, clipped_share,
+        tokens."""
+
+
+def fit_network(
+    texts: str | Iterable[str],
+    model: str | StaticNetwork = "lstm",
+    *,
+    by: Kind = "char",
+    normalise: Normalise = "none",
+    val: str | float = _VAL_SHARE,
+    min_freq: int | None = None,
+    progress: bool = True,
+    checkpoint: str | Path | None = None,
+    **settings: Any,
+) -> FittedNetwork:
+    """Train a network on some texts, which are read one after another.
+
+    ``model`` is an architecture (lstm, gru, rnn, scratch or transformer), or a trained network:
+    training then goes on from its weights, with its vocabulary. ``by``: the kind of token, char,
+    word or subword. ``normalise``: ``letters`` keeps only the letters a to z, ``none`` all of the
+    text. ``val`` is a text, or the share at the end of the texts, that chooses the epoch: training
+    stops if it no longer improves there. ``min_freq``: rarer tokens are unknown; by default 2 for
+    words, so that the network learns what an unknown word is like, and 1 for characters.
+    ``settings`` are those of a run of the pipeline by name, such as ``num_epochs``,
+    ``token_budget``, ``num_hiddens``, ``lr``, ``seed`` and ``num_threads``.
+
+    ``progress`` shows a progress bar. With the path of a ``checkpoint``, a call that was interrupted
+    continues where it was, to the same weights; when it has finished, the file holds the result.
+
+    Raises ParamsError for a wrong argument, DataError for a text that is too short, MachineError
+    if a package or device is missing, and DivergenceError if the loss is not finite.
+    """
+    arguments = _NetworkArguments(model, by, normalise, val, min_freq)
+    train_text, val_text = arguments.split(texts)
+    vocab, (train_ids, val_ids) = arguments.encode(train_text, val_text)
+    config = arguments.config(len(train_ids), settings)
+    if len(val_ids) < 2:
+        raise DataError("fit_network: val has fewer than 2 tokens: give a longer text or share")
+    device = resolve_device(config.device)
+    trainer = Trainer(config, len(vocab), train_ids, val_ids, device)
+    if isinstance(model, StaticNetwork):
+        trainer.network.load_weights(model.network.weight_copies())
+    _train(trainer, vocab, checkpoint, progress=progress)
+    _, weights = trainer.chosen_weights()
+    trainer.network.load_weights(weights)
+    history = history_table(config.run, trainer.progress.history).drop(columns="run")
+    info = network_info(config, vocab)
+    return FittedNetwork(info, vocab, trainer.network, history.infer_objects())
+
+
+def _train(
+    trainer: Trainer, vocab: Vocab, checkpoint: str | Path | None, *, progress: bool
+) -> None:
+    callbacks = []
+    kept = None
+    if checkpoint is not None:
+        key = checkpoint_key(trainer.config, vocab, trainer.ranks.size)
+        kept = Checkpoint(as_path(checkpoint, "checkpoint"), key)
+        if state := kept.load():
+            trainer.restore(state)
+        elif kept.path.exists():
+            reason = "it is of another text, other settings or another version"
+            warnings.warn(f"{kept.path} is not used: {reason}", stacklevel=3)
+        callbacks.append(periodic_saver(kept))
+    with terminal(trainer, vocab, is_hidden=not progress) as show:
+        trainer.train(show, *callbacks)
+    if kept is not None:
+        kept.save(trainer.state())
+
+
+class _NetworkArguments:
+    """The checked arguments of :func:`fit_network`."""
+
+    def __init__(
+        self,
+        model: str | StaticNetwork,
+        by: str,
+        normalise: str,
+        val: str | float,
+        min_freq: int | None,
+    ) -> None:
+        self._trained = model if isinstance(model, StaticNetwork) else None
+        if self._trained is None:
+            architectures: Any = Literal[tuple(DEFAULTS)]
+            self._architecture = _checked_network(model, "model", architectures)
+            self._by = _checked_network(by, "by", Kind)
+            self._normalise = _checked_network(normalise, "normalise", Normalise)
+        else:
+            vocab = self._trained.vocab
+            self._architecture = self._trained.network.settings.model
+            self._by, self._normalise = vocab.kind, vocab.normalise
+        self._val = _checked_network(val, "val", str | _Share)
+        self._min_freq = _checked_network(min_freq, "min_freq", _MinFreq | None)
+
+    def split(self, texts: str | Iterable[str]) -> tuple[str, str]:
+        """The cleaned texts of train and val."""
+        cleaned = (clean_text(text, self._normalise) for text in _all_texts(texts, "fit_network"))
+        text = "\n".join(cleaned)
+        if isinstance(self._val, str):
+            return text, clean_text(require_text(self._val, "val"), self._normalise)
+        cut = _nearest_cut(text, len(text) * (1 - self._val))
+        return text[:cut], text[cut:]
+
+    def encode(self, train: str, val: str) -> tuple[Vocab, list[Ids]]:
+        """The vocabulary, and both texts as its tokens."""
+        if self._trained is not None:
+            vocab = self._trained.vocab
+            streams: list[Ids] = [vocab.encode(vocab.tokenize(text)) for text in (train, val)]
+            infos = {
+                name: SplitInfo(len(ids), len(text), 0, sha256(ids.data).hexdigest())
+                for name, text, ids in zip(("train", "val"), (train, val), streams, strict=True)
+            }
+            return replace(vocab, splits=infos), streams
+        kind, tokenizer = token_kind(self._by), None
+        if not kind.has_unknown:
+            separator = "\n" if self._normalise == "none" else " "
+            params = SubwordParams(algorithm="bpe", vocab_size="auto")
+            with needs_extra("subwords", "a network over subwords"):
+                tokenizer = kind.train_tokenizer(train, separator, params)
+        min_freq = self._min_freq or (2 if self._by == "word" else 1)
+        return _encode([train, val], self._by, self._normalise, min_freq, "fit_network", tokenizer)
+
+    def config(self, num_tokens: int, settings: Mapping[str, Any]) -> RunConfig:
+        """The settings of the training: defaults, overlaid by the caller's."""
+        known = set(RunConfig.model_fields) - _OWN_SETTINGS
+        for name in settings:
+            if name not in known:
+                near = get_close_matches(name, known, 1)
+                advice = f": did you mean {near[0]}?" if near else ""
+                raise ParamsError(f"fit_network: {name}: unknown setting{advice}")
+        values = default_settings(self._architecture, num_tokens)
+        if self._trained is not None:
+            values |= self._trained.network.settings.model_dump(
+                include=set(NetworkSettings.model_fields)
+            )
+        name = self._architecture if self._by == "char" else f"{self._architecture}-{self._by}"
+        given = {key: plain_number(value) for key, value in settings.items()}
+        values |= given | {"run": name, "token": self._by}
+        config: RunConfig = check(values, "", RunConfig, source="fit_network")
+        return config
+
+
+def _nearest_cut(text: str, goal: float) -> int:
+    """The position after the last line end before ``goal``, or after the last space, if one of
+    them is near."""
+    end = int(goal)
+    reach = max(len(text) - end, 1) // 2
+    for blank in ("\n", " "):
+        place = text.rfind(blank, max(end - reach, 0), end)
+        if place >= 0:
+            return place + 1
+    return end

@@ -10,6 +10,7 @@ huge steps.
 
 import math
 from collections.abc import Callable, Sequence
+from dataclasses import asdict
 from functools import cached_property, partial
 from typing import Any
 
@@ -17,11 +18,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from seqlm.core.errors import ParamsError
+from seqlm.core.layout import Layout
 from seqlm.core.metrics import Nll
-from seqlm.core.threads import raise_if_cancelled
+from seqlm.core.threads import default_threads, raise_if_cancelled
 from seqlm.models.info import ModelInfo
 from seqlm.models.language_model import LanguageModel, Probs, Reader
 from seqlm.models.scored_text import Ids
+from seqlm.networks.building import save_network
 from seqlm.networks.network import (
     Logits,
     Network,
@@ -56,6 +59,15 @@ class StaticNetwork(LanguageModel):
         """Make the model that ``info`` describes; ``network`` predicts the tokens of ``vocab``."""
         super().__init__(info, vocab)
         self.network = network
+
+    def write(self, layout: Layout) -> None:
+        network, name = self.network, self.name
+        self.vocab.save(layout.vocab(self.vocab.kind))
+        defaults = {"device": "cpu", "num_threads": default_threads()}
+        settings = network.settings
+        weights = network.weight_copies()
+        info, folder = asdict(self.info), layout.run(name)
+        save_network(folder, name, settings, self.vocab.key, weights, info, defaults)
 
     def _token_nll(self, ids: Ids) -> Nll:
         return stream_nll(self.network, ids)

@@ -60,6 +60,7 @@ def build_network(
     torch.set_num_threads(num_threads)
     create = resolve_name(NETWORK_KINDS[settings.model].network)
     network: TorchNetwork = create(settings, vocab_size)
+    network.settings = settings
     shapes = {name: tuple(weight.shape) for name, weight in network.named_weights().items()}
     network.load_weights(initial_weights(settings, shapes, rng))
     return network.to(device)

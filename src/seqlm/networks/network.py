@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from seqlm.core.elementary import exp
 from seqlm.core.metrics import Nll
 from seqlm.core.threads import R, T
+from seqlm.networks.settings import NetworkSettings
 
 Ids = NDArray[np.int64]
 Logits = NDArray[np.float32]
@@ -36,6 +37,7 @@ class Network(ABC):
     training. All methods raise IndexError for a token outside the vocabulary.
     """
 
+    settings: NetworkSettings
     vocab_size: int
     engine: str
     """What computes the network: ``framework``, or ``compiled`` for compiled loops."""

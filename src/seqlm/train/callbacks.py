@@ -17,7 +17,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from filelock import FileLock, Timeout
 from numpy.typing import NDArray
 from safetensors import safe_open
 from safetensors.numpy import save as save_arrays
@@ -39,7 +38,7 @@ _LOCK_TIMEOUT_S = 10.0
 _TIMES_SAVING = 100
 """Training lasts this many times as long between two checkpoints as saving one."""
 _PRINTED_TOKENS = 50
-_VALUES, _DIGEST = "values", "sha256"
+_KEY, _VALUES, _DIGEST = "key", "values", "sha256"
 """Keys of the metadata of a checkpoint."""
 
 
@@ -57,20 +56,19 @@ def checkpoint_key(config: RunConfig, vocab: Vocab, num_processes: int) -> str:
 
 
 class Checkpoint:
-    """One file of arrays and plain values."""
+    """One file of arrays and plain values, which only a training with the same ``key`` reads."""
 
-    def __init__(self, folder: Path, key: str) -> None:
-        """``folder`` holds the checkpoints of one run."""
-        self.path = folder / f"{key}.checkpoint"
+    def __init__(self, path: Path, key: str) -> None:
+        self.path, self._key = path, key
 
     def save(self, state: Checkpointed) -> None:
         """Replace the checkpoint, completely or not at all."""
         arrays, values = state
-        metadata = {_VALUES: json.dumps(values), _DIGEST: _digest(arrays)}
+        metadata = {_KEY: self._key, _VALUES: json.dumps(values), _DIGEST: _digest(arrays)}
         write_bytes(self.path, save_arrays(arrays, metadata))
 
     def load(self, ranks: Ranks = ONE_PROCESS) -> Checkpointed | None:
-        """Return what was saved, or None if there is no complete checkpoint.
+        """Return what was saved, or None if there is no complete checkpoint with this key.
 
         Processes on several machines each have their own folder: all load the checkpoint of the
         first.
@@ -85,8 +83,8 @@ class Checkpoint:
         with safe_open(self.path, framework="numpy") as file:
             metadata = file.metadata()
             arrays = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 (it cannot be iterated)
-        intact = _digest(arrays) == metadata[_DIGEST]
-        return (arrays, json.loads(metadata[_VALUES])) if intact else None
+        fits = metadata[_KEY] == self._key and metadata[_DIGEST] == _digest(arrays)
+        return (arrays, json.loads(metadata[_VALUES])) if fits else None
 
     def remove_all(self) -> None:
         """Remove all checkpoints of the run: their settings, data or code may have been others."""
@@ -106,6 +104,8 @@ def run_lock(folder: Path) -> AbstractContextManager[object]:
     The system releases it however the process ends. Raises MachineError if another process trains
     the run, and does not finish within some seconds.
     """
+    from filelock import FileLock, Timeout
+
     folder.mkdir(parents=True, exist_ok=True)
     try:
         return FileLock(folder / _LOCK, timeout=_LOCK_TIMEOUT_S).acquire()
@@ -117,11 +117,17 @@ def run_lock(folder: Path) -> AbstractContextManager[object]:
 
 @contextmanager
 def checkpoint_writer(checkpoint: Checkpoint) -> Iterator[Callback]:
-    """Give a callback that saves checkpoints, within epochs too; all processes save together.
+    """Give a callback that saves checkpoints, and one more after Ctrl-C, when it raises
+    Interrupted. Ctrl-C again ends the process at once."""
+    with _ctrl_c() as pressed:
+        yield periodic_saver(checkpoint, pressed)
 
-    The first is saved at once, later ones so that saving takes about a hundredth of the time. After
-    Ctrl-C the callback saves one more and raises Interrupted. Ctrl-C again ends the process at
-    once.
+
+def periodic_saver(checkpoint: Checkpoint, pressed: threading.Event | None = None) -> Callback:
+    """Return a callback that saves checkpoints, within epochs too; all processes save together.
+
+    The first is saved at once, later ones so that saving takes about a hundredth of the time. If
+    ``pressed`` is set, the callback saves one more and raises Interrupted.
     """
     due = time.monotonic()
 
@@ -132,7 +138,8 @@ def checkpoint_writer(checkpoint: Checkpoint) -> Iterator[Callback]:
         if trainer.is_done or trainer.progress.minibatches % every:
             return
         begin = time.monotonic()
-        is_interrupted, is_due = ranks.broadcast((pressed.is_set(), begin >= due))
+        is_pressed = pressed is not None and pressed.is_set()
+        is_interrupted, is_due = ranks.broadcast((is_pressed, begin >= due))
         if is_interrupted or is_due:
             state = trainer.state()
             if ranks.rank == 0:
@@ -145,8 +152,7 @@ def checkpoint_writer(checkpoint: Checkpoint) -> Iterator[Callback]:
                 f"interrupted at epoch {trainer.progress.epoch:.4g}; `{again}` continues from there"
             )
 
-    with _ctrl_c() as pressed:
-        yield save
+    return save
 
 
 @contextmanager
@@ -168,9 +174,11 @@ def _ctrl_c() -> Iterator[threading.Event]:
 
 
 @contextmanager
-def terminal(trainer: Trainer, vocab: Vocab) -> Iterator[Callback]:
+def terminal(
+    trainer: Trainer, vocab: Vocab, *, is_hidden: bool | None = None
+) -> Iterator[Callback]:
     """Give a callback that shows a progress bar of tokens, and how the network continues the
-    trainer's prefix."""
+    trainer's prefix. By default the bar is hidden if there is no terminal."""
     rows_shown = len(trainer.progress.history)
 
     def show(trainer: Trainer) -> None:
@@ -191,7 +199,7 @@ def terminal(trainer: Trainer, vocab: Vocab) -> Iterator[Callback]:
             text = vocab.join(vocab.decode([*trainer.prefix[0].tolist(), *tokens.tolist()]))
             tqdm.write(f"epoch {epoch}, train perplexity {row.train_perplexity:.2f}: {text}")
 
-    options: dict[str, Any] = {"unit": " tokens", "unit_scale": True, "disable": None}
+    options: dict[str, Any] = {"unit": " tokens", "unit_scale": True, "disable": is_hidden}
     with tqdm(
         total=trainer.plan.tokens_to_train, initial=trainer.progress.tokens, **options
     ) as bar:

@@ -22,13 +22,11 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cached_property, lru_cache
 from itertools import chain
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
 from pydantic import Field
 
 from seqlm.core.errors import DataError, needs_extra
-from seqlm.core.files import read_text
 from seqlm.core.settings import Section
 from seqlm.core.text import window_starts, words
 
@@ -124,7 +122,7 @@ class TokenKind(ABC):
         return len(token)
 
     def train_tokenizer(
-        self, path: Path, line_separator: str, settings: Section
+        self, text: str, line_separator: str, settings: Section
     ) -> SubwordTokenizer | None:
         """Train a tokenizer on the training split, if the kind has one."""
         return None
@@ -235,19 +233,17 @@ class SubwordKind(TokenKind):
         return int(BYTES[token][0] & 0xC0 != 0x80) if token in BYTES else len(token)
 
     def train_tokenizer(
-        self, path: Path, line_separator: str, settings: Section
+        self, text: str, line_separator: str, settings: Section
     ) -> SubwordTokenizer:
         """Train a tokenizer on a sample of the training split."""
         from tokenizers import Tokenizer, decoders, models, trainers
 
         assert isinstance(settings, SubwordParams)
         pretokens = [
-            found
-            for part in sample(read_text(path))
-            for found in self.pretokenize(part, line_separator)
+            found for part in sample(text) for found in self.pretokenize(part, line_separator)
         ]
         alphabet = set(chain.from_iterable(pretokens))
-        auto = automatic_size(len(alphabet), path.stat().st_size)
+        auto = automatic_size(len(alphabet), len(text.encode()))
         num_learned = (
             (auto if settings.vocab_size == "auto" else settings.vocab_size) - 1 - len(BYTE_TOKENS)
         )

@@ -80,7 +80,7 @@ class CompiledNetwork(Network):
         shapes = shapes_of(settings, vocab_size)
         if {name: weight.shape for name, weight in weights.items()} != shapes:
             raise ValueError("weights of another network")
-        self._settings, self.vocab_size, self._spec = (
+        self.settings, self.vocab_size, self._spec = (
             settings,
             vocab_size,
             spec_of(settings, vocab_size),
@@ -167,7 +167,7 @@ class CompiledNetwork(Network):
     ) -> tuple[Nll, State]:  # fmt: skip
         """Do what :meth:`Network.compute_gradients` does, in this thread alone or with those of the
         team."""
-        dropout = 0.0 if draw_mask is None else self._settings.dropout
+        dropout = 0.0 if draw_mask is None else self.settings.dropout
         is_small = 6 * self.flat.size * math.prod(inputs.shape) < _MIN_FLOPS_OF_A_TEAM
         shape = (state.shape, inputs.shape[1], dropout, 1 if is_small else self._team_size)
         if self._gradient_loops is None or self._gradient_loops[0] != shape:
@@ -230,9 +230,13 @@ class CompiledNetwork(Network):
         w)."""
         _step_and_pull(self.flat, self.gradient, scales[0], trained[0], pulls[0], np.float32(lr))
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickle what makes an equal network."""
+        return type(self), (self.settings, self.vocab_size, self.weight_copies(), self.num_threads)
+
     def copy(self) -> Self:
         """Return a copy with weights of its own, which one thread computes."""
-        return type(self)(self._settings, self.vocab_size, self._views)
+        return type(self)(self.settings, self.vocab_size, self._views)
 
     def imap(self, function: Callable[[T], R], items: Iterable[T]) -> Iterator[R]:
         """Yield ``function(item)`` for each item, in order: as many at once as the network has
