@@ -13,7 +13,7 @@ import torch
 from default_params import PARAMS_FILE
 from seqlm.core.elementary import Floats
 from seqlm.core.settings import load
-from seqlm.pipeline.report.parity import compare, sine_values
+from seqlm.pipeline.report.book_comparison import compare, sine_values
 from seqlm.pipeline.sine import study
 from seqlm.pipeline.sine.settings import SineParams
 from seqlm.pipeline.sine.study import (

@@ -1,13 +1,12 @@
-"""The book's values beside those of a run, in two tables.
+"""Comparison of the book's values with those of a run, in two tables.
 
-``printed`` has what the pages of chapter 8 of *Dive into Deep Learning*, edition 0.16, print;
-``derived`` has what the chapter's code gives although no page prints it. ``book.yaml`` holds the
-values and how far a run may differ from them; this module collects the run's own. Both tables apply
-to the book's corpus only.
+``printed`` contains what chapter 8 of *Dive into Deep Learning*, edition 0.16, prints; ``derived``
+what the chapter's code computes but no page prints. ``book.yaml`` holds the values and the allowed
+ranges. Both tables apply only to the book's corpus.
 """
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -23,146 +22,152 @@ CORPUS = "time_machine"
 TABLES = {"printed": "book_prints", "derived": "book_code_gives"}
 """Table -> its column with the book's values."""
 COLUMNS = ("section", "quantity", "{book}", "here", "allowed", "met", "source")
-"""``met`` is empty if the two values are not compared; ``source`` is a file in the folder of
-reports."""
+"""``met`` is empty if the values are not compared; ``source`` is a file in the reports folder."""
 
 Values = dict[str, tuple[Any, str]]
 """Name in ``book.yaml`` -> value of the run, and the report it comes from."""
+Tables = dict[str, pd.DataFrame]
 
 _BOOK = Path(__file__).with_name("book.yaml")
 RUNS = ("scratch-sequential", "scratch-random", "concise-sequential", "concise-random")
 _SAMPLE_LENGTH = 50
 _TAU, _NUM_TRAIN, _MAX_K = 4, 600, 64
-"""Of the book's sine."""
+"""Settings of the book's sine."""
 _TOLERANCE = 1e-4
-"""Relative: values that should be equal were computed from numbers in single precision."""
+"""Relative difference that single precision explains."""
 
 
 def read_book() -> dict[str, list[dict[str, Any]]]:
-    """Return the entries of ``book.yaml`` by table."""
-    found: dict[str, list[dict[str, Any]]] = YAML(typ="safe", pure=True).load(_BOOK)
-    return found
+    """Table -> its entries in ``book.yaml``."""
+    entries: dict[str, list[dict[str, Any]]] = YAML(typ="safe", pure=True).load(_BOOK)
+    return entries
 
 
-def parity_tables(layout: Layout) -> dict[str, pd.DataFrame]:
-    """Return the two tables for the run in this folder.
+def compare_with_book(layout: Layout) -> Tables:
+    """Both tables for the run in this folder; empty unless its corpus is the book's.
 
-    They are empty for another corpus than the book's. Raises DataError if a report is missing or
-    broken.
+    Raises DataError if a report is missing or broken.
     """
     if read_json(layout.corpus_record)["name"] != CORPUS:
         return empty_tables()
     sine = layout.reports("sine")
-    found = sine_values(read_json(sine / "summary.json"), read_csv(sine / "predictions.csv"))
-    found |= (
-        _text_values(layout) | _ngram_values(layout) | _minibatch_values() | _run_values(layout)
+    return compare(
+        sine_values(read_json(sine / "summary.json"), read_csv(sine / "predictions.csv"))
+        | _text_values(layout)
+        | _ngram_values(layout)
+        | _minibatch_values()
+        | _run_values(layout)
+        | _sample_values(layout)
     )
-    return compare(found)
 
 
-def empty_tables() -> dict[str, pd.DataFrame]:
-    """Return the tables of a run on another corpus."""
+def empty_tables() -> Tables:
+    """Tables for a run on another corpus."""
     return {table: rows.head(0) for table, rows in compare({}).items()}
 
 
-def compare(values: Values) -> dict[str, pd.DataFrame]:
-    """Return both tables for these values; entries whose value is missing are not compared."""
+def compare(values: Values) -> Tables:
+    """Both tables for these values; entries whose value is missing are not compared."""
     tables = {}
     for table, entries in read_book().items():
         columns = [column.format(book=TABLES[table]) for column in COLUMNS]
-        tables[table] = pd.DataFrame(
-            [_row(entry, values) for entry in entries], columns=columns, dtype=object
-        )
+        rows = [_row(entry, values) for entry in entries]
+        tables[table] = pd.DataFrame(rows, columns=columns, dtype=object)
     return tables
-
-
-def metrics(tables: Mapping[str, pd.DataFrame]) -> dict[str, int]:
-    """Return how many of the values compared with the book's differ more than they may; none for
-    another text."""
-    met = [value for rows in tables.values() for value in rows["met"] if value is not None]
-    return {"missed": met.count(False)} if met else {}
 
 
 def _row(entry: dict[str, Any], values: Values) -> tuple[Any, ...]:
     here, source = values.get(entry.get("here", ""), (None, ""))
     book = values.get(entry["like"], (None, ""))[0] if "like" in entry else entry.get("book")
-    met, allowed = None, "equal"  # values that depend on random numbers have a range
+    met: bool | None = None
     if "not_compared" in entry:
         allowed = f"not compared: {entry['not_compared']}"
     elif here is None or book is None:
         allowed = "not compared: not part of this run"
-    elif "allowed" in entry:
+    elif "allowed" in entry:  # the value depends on random numbers
         low, high = entry["allowed"]
-        met, allowed = (
-            low <= here <= high and could_be_in(str(book), low, high),
-            f"{low:g} to {high:g}",
-        )
-        if not low <= float(book) <= high:
-            digits = len(str(book).partition(".")[2])
-            allowed += f", which is {low:.{digits}f} to {high:.{digits}f} as printed"
+        met = low <= here <= high and could_be_in(str(book), low, high)
+        allowed = _allowed_text(str(book), low, high)
     else:
-        met = (
-            math.isclose(here, book, rel_tol=_TOLERANCE)
-            if isinstance(here, float)
-            else str(here) == str(book)
-        )
-    return entry["section"], entry["quantity"], _shown(book), _shown(here), allowed, met, source
+        met, allowed = _is_equal(here, book), "equal"
+    return entry["section"], entry["quantity"], _cell(book), _cell(here), allowed, met, source
+
+
+def _allowed_text(book: str, low: float, high: float) -> str:
+    text = f"{low:g} to {high:g}"
+    if low <= float(book) <= high:
+        return text
+    digits = _decimals(book)
+    return f"{text}, which is {low:.{digits}f} to {high:.{digits}f} as printed"
+
+
+def _is_equal(here: Any, book: Any) -> bool:
+    if isinstance(here, float):
+        return math.isclose(here, book, rel_tol=_TOLERANCE)
+    return str(here) == str(book)
+
+
+def _decimals(printed: str) -> int:
+    return len(printed.partition(".")[2])
 
 
 def could_be_in(printed: str, low: float, high: float) -> bool:
-    """Return whether a number from this range may have been rounded to the one that is printed."""
-    half = 0.5 * 10.0 ** -len(printed.partition(".")[2])
-    return low - half <= float(printed) <= high + half
+    """Whether a number from this range may have been rounded to the printed one."""
+    rounding_error = 0.5 * 10.0 ** -_decimals(printed)
+    return low - rounding_error <= float(printed) <= high + rounding_error
 
 
-def _shown(value: Any) -> str:
+def _cell(value: Any) -> str:
     if value is None:
         return ""
     return f"{value:.3f}" if isinstance(value, float) else str(value)
 
 
-def agreement(tables: Mapping[str, pd.DataFrame]) -> str:
-    """Return how many of the book's values the run reproduces, "" for another text."""
-    met = [value for rows in tables.values() for value in rows["met"] if value is not None]
-    return (
-        f"the book: {met.count(True)} of {len(met)} compared values are reproduced" if met else ""
-    )
+def _compared(tables: Tables) -> list[bool]:
+    return [met for rows in tables.values() for met in rows["met"] if met is not None]
+
+
+def metrics(tables: Tables) -> dict[str, int]:
+    """How many compared values are not reproduced; empty for another corpus."""
+    compared = _compared(tables)
+    return {"missed": compared.count(False)} if compared else {}
+
+
+def agreement(tables: Tables) -> str:
+    """How many of the book's values the run reproduces; "" for another corpus."""
+    compared = _compared(tables)
+    if not compared:
+        return ""
+    num_met = compared.count(True)
+    return f"the book: {num_met} of {len(compared)} compared values are reproduced"
 
 
 def sine_values(summary: Mapping[str, Any], predictions: pd.DataFrame) -> Values:
-    """Return what is compared of the sine; ``series.*`` is the book's procedure, applied to the
-    run's own series."""
-    measures = ("loss", "rmse", "repeat_rmse")  # by names such as epoch_1 and k_1
-    found = {
-        f"sine.{kind}.{name.partition('_')[2]}": value
-        for kind in measures
-        for name, value in summary[kind].items()
-    }
+    """Values of the sine; ``series.*`` applies the book's procedure to the run's own series."""
+    numbers = {"repeat_loss": summary["repeat_loss"], "curvature": summary["curvature"]}
+    for measure in ("loss", "rmse", "repeat_rmse"):
+        for name, value in summary[measure].items():  # such as epoch_1 or k_1
+            numbers[f"{measure}.{name.partition('_')[2]}"] = value
     if "k_1" in summary["rmse"]:
-        found["sine.rmse.1/repeat"] = summary["rmse"]["k_1"] / summary["repeat_rmse"]["k_1"]
-    found |= {"sine.repeat_loss": summary["repeat_loss"], "sine.curvature": summary["curvature"]}
-    values = {name: (float(value), "sine/summary.json") for name, value in found.items()}
-    series = predictions["observed"].to_numpy(np.float64)
-    return values | {
-        name: (value, "sine/predictions.csv") for name, value in _repeat_errors(series).items()
-    }
+        numbers["rmse.1/repeat"] = summary["rmse"]["k_1"] / summary["repeat_rmse"]["k_1"]
+    source = "sine/summary.json"
+    values: Values = {f"sine.{name}": (float(value), source) for name, value in numbers.items()}
+    errors = _repeat_errors(predictions["observed"].to_numpy(np.float64))
+    return values | {name: (value, "sine/predictions.csv") for name, value in errors.items()}
 
 
 def _repeat_errors(series: np.ndarray) -> dict[str, float]:
-    """Return the loss on the training pairs, and the error k steps ahead, of repeating the last of
-    tau values."""
-    last = np.arange(
-        _NUM_TRAIN + _TAU - 1, len(series) - _MAX_K
-    )  # of the windows after the training pairs
+    """Training loss, and error k steps ahead, of repeating the last of tau values."""
+    # The last value of each window after the training pairs.
+    last = np.arange(_NUM_TRAIN + _TAU - 1, len(series) - _MAX_K)
     if len(last) == 0:
         return {}
-    training = np.diff(series)[_TAU - 1 : _TAU - 1 + _NUM_TRAIN]
-    found = {"series.repeat_loss": float(np.mean(training**2))}
+    steps = np.diff(series)[_TAU - 1 : _TAU - 1 + _NUM_TRAIN]
+    errors = {"series.repeat_loss": float(np.mean(steps**2))}
     for k in (1, _MAX_K):
-        found[f"series.repeat_rmse.{k}"] = float(
-            np.sqrt(np.mean((series[last + k] - series[last]) ** 2))
-        )
-    return found
+        squares = (series[last + k] - series[last]) ** 2
+        errors[f"series.repeat_rmse.{k}"] = float(np.sqrt(np.mean(squares)))
+    return errors
 
 
 def _text_values(layout: Layout) -> Values:
@@ -170,74 +175,74 @@ def _text_values(layout: Layout) -> Values:
     splits = read_json(layout.reports("preprocess", "summary.json"))
     chars = read_json(layout.reports("ngrams", "char", "summary.json"))
     head = read_json(layout.reports("ngrams", "word", "head.json"))
-    shown, summary, vocab = (
-        "preprocess/lines.json",
-        "ngrams/char/summary.json",
-        "ngrams/word/head.json",
-    )
-    words = [len(line.split()) for line in lines]
-    found: Values = {
-        "text.lines": (
-            sum(splits[split]["lines"] for split in ("train", "val", "test")),
-            "preprocess/summary.json",
-        ),
-        "text.words": (_joined(words), shown),
-        "text.characters": (chars["tokens"], summary),
-        "vocab.characters": (chars["vocabulary_size"], summary),
-        "vocab.words": (_joined(head["tokens"]), vocab),
+    from_lines, from_chars = "preprocess/lines.json", "ngrams/char/summary.json"
+    from_head = "ngrams/word/head.json"
+    num_lines = sum(splits[split]["lines"] for split in ("train", "val", "test"))
+    lengths = [len(line.split()) for line in lines]
+    values: Values = {
+        "text.lines": (num_lines, "preprocess/summary.json"),
+        "text.words": (_joined(lengths), from_lines),
+        "text.characters": (chars["tokens"], from_chars),
+        "vocab.characters": (chars["vocabulary_size"], from_chars),
+        "vocab.words": (_joined(head["tokens"]), from_head),
     }
-    ends = np.cumsum(words).tolist()
-    for number, (line, start, end) in enumerate(zip(lines, [0, *ends], ends, strict=False)):
-        found[f"text.line.{number}"] = (line, shown)
-        found[f"vocab.line.{number}"] = (_joined((head["first_ids"] or [])[start:end]), vocab)
-    return found
+    start = 0
+    for index, (line, length) in enumerate(zip(lines, lengths, strict=True)):
+        ids = (head["first_ids"] or [])[start : start + length]
+        values[f"text.line.{index}"] = (line, from_lines)
+        values[f"vocab.line.{index}"] = (_joined(ids), from_head)
+        start += length
+    return values
 
 
 def _ngram_values(layout: Layout) -> Values:
-    frequent = read_csv(layout.reports("ngrams", "word", "frequencies.csv"))
-    summary, source = (
-        read_json(layout.reports("ngrams", "word", "summary.json")),
-        "ngrams/word/summary.json",
-    )
-    found: Values = {"ngrams.words": (summary["tokens"], source)}
+    folder = layout.reports("ngrams", "word")
+    summary, source = read_json(folder / "summary.json"), "ngrams/word/summary.json"
+    values: Values = {"ngrams.words": (summary["tokens"], source)}
     for n, count in summary["distinct"].items():
-        found[f"ngrams.distinct.{n}"] = (count, source)
-    for n, rows in frequent.groupby("n"):
-        top = rows.head(10)
-        shown = ", ".join(
-            f"{ngram} {count}" for ngram, count in zip(top["ngram"], top["count"], strict=True)
+        values[f"ngrams.distinct.{n}"] = (count, source)
+    for n, rows in read_csv(folder / "frequencies.csv").groupby("n"):
+        top = ", ".join(
+            f"{row['ngram']} {row['count']}" for row in rows.head(10).to_dict("records")
         )
-        found[f"ngrams.top.{n}"] = (shown, "ngrams/word/frequencies.csv")
-    return found
+        values[f"ngrams.top.{n}"] = (top, "ngrams/word/frequencies.csv")
+    return values
 
 
 def _minibatch_values() -> Values:
-    """Cut 0, 1, ..., 34 into minibatches of 2 with 5 steps, as section 8.3.4 does, with several
-    random offsets."""
-    found = {}
+    """Numbers of minibatches when 0, 1, ..., 34 is cut as in section 8.3.4, at many offsets."""
+    values: Values = {}
     for name, cut in (("random", random_minibatches), ("sequential", sequential_minibatches)):
-        cuts = [list(cut(np.arange(35), 2, 5, np.random.default_rng(seed))) for seed in range(20)]
-        found[f"minibatches.{name}"] = {len(batches) for batches in cuts}
-        found[f"subsequences.{name}"] = {
-            sum(len(inputs) for inputs, _ in batches) for batches in cuts
-        }
-    return {name: (_joined(sorted(counts)), "") for name, counts in found.items()}
+        num_batches, num_subsequences = set(), set()
+        for seed in range(20):
+            batches = list(cut(np.arange(35), 2, 5, np.random.default_rng(seed)))
+            num_batches.add(len(batches))
+            num_subsequences.add(sum(len(inputs) for inputs, _ in batches))
+        values[f"minibatches.{name}"] = (_joined(sorted(num_batches)), "")
+        values[f"subsequences.{name}"] = (_joined(sorted(num_subsequences)), "")
+    return values
 
 
 def _run_values(layout: Layout) -> Values:
-    found: Values = {}
+    values: Values = {}
     for run in RUNS:
         path = layout.reports("train", run, "summary.json")
         if path.exists():
             summary, source = read_json(path), f"train/{run}/summary.json"
-            found[f"perplexity.{run}"] = (summary["last_epoch_train_perplexity"], source)
-            found[f"engine.{run}"] = (summary["engine"], source)
+            values[f"perplexity.{run}"] = (summary["last_epoch_train_perplexity"], source)
+            values[f"engine.{run}"] = (summary["engine"], source)
+    return values
+
+
+def _sample_values(layout: Layout) -> Values:
+    values: Values = {}
     for sample in read_json(layout.reports("generate", "samples.json")):
         if sample["temperature"] == 0:
             text = sample["prefix"] + sample["text"][:_SAMPLE_LENGTH]
-            found[f"sample.{sample['model']}.{sample['prefix']}"] = (text, "generate/samples.json")
-    return found
+            name = f"sample.{sample['model']}.{sample['prefix']}"
+            values[name] = (text, "generate/samples.json")
+    return values
 
 
-def _joined(items: list[Any]) -> str:
+def _joined(items: Iterable[Any]) -> str:
     return " ".join(map(str, items))
