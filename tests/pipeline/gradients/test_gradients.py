@@ -26,8 +26,8 @@ from seqlm.pipeline.gradients.study import (
     draw_gradients,
     draw_windows,
     gradient_error,
+    gradient_norms,
     keep_frequent,
-    reach,
     study_gradients,
     train_briefly,
 )
@@ -118,7 +118,7 @@ def test_the_reach_is_the_gradient_of_a_layer_that_starts_from_an_earlier_state(
     layer.load_state_dict({name: weight for name, weight in weights.items() if not name.startswith("output")})
     ids = np.random.default_rng(1).integers(0, 3, (5, 8))
     one_hot, targets = (torch.eye(3, dtype=torch.float64)[torch.tensor(ids[:, :-1])], torch.tensor(ids[:, -1]))
-    for k, norm in enumerate(reach(model, network, ids)):
+    for k, norm in enumerate(gradient_norms(model, network, ids)):
         _, state = layer(one_hot[:, : 7 - k])
         hidden, memory = state if model == "lstm" else (state, None)
         hidden = hidden.detach().requires_grad_()
@@ -247,7 +247,7 @@ def test_reach_and_radius_are_those_of_a_model_before_and_after_its_training(mod
     tables, summary = small
     network = build_network(study.network_settings(*study.MODELS[model], 8, 8), 6, 0)
     for moment, minibatch in (("initial", 0), ("trained", 4)):
-        norms = reach(model, network, WINDOWS)
+        norms = gradient_norms(model, network, WINDOWS)
         expected = {"k": list(range(8)), "norm": (norms / norms[0]).tolist()}
         assert columns_of(tables["reach"], model=model, moment=moment) == expected
         if model in ("scratch", "relu"):
