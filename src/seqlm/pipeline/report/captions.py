@@ -48,18 +48,23 @@ def position_caption(positions: pd.DataFrame, models: list[str], labels: Labels)
         rows = smoothed(positions, model)
         if len(rows) < 2:
             continue
-        perplexities = rows["perplexity"]
+        name, perplexities = _with_article(labels[model]), rows["perplexity"]
         first, last = perplexities.iloc[0], perplexities.tail(len(rows) // 4 or 1).mean()
         if model == models[0] and _NEAR * last < first:
             needed = int(rows["position"][perplexities <= _NEAR * last].min())
             context = count_noun(needed, "character")
-            sentences.append(f"Beyond about {context}, more context hardly helps {labels[model]}.")
+            sentences.append(f"Beyond about {context}, more context hardly helps {name}.")
         elif model == models[-1] and last > _OVERFITTED * first:
             sentences.append(
-                f"Context misleads {labels[model]}: its perplexity is {first:.0f} after one "
+                f"Context misleads {name}: its perplexity is {first:.0f} after one "
                 f"character and {last:.0f} after {int(rows['position'].max())}."
             )
     return " ".join(sentences)
+
+
+def _with_article(label: str) -> str:
+    """The label in a sentence: "the LSTM", but "word trigrams" and "the chapter's RNN"."""
+    return label if label[:1].islower() else f"the {label}"
 
 
 def class_caption(classes: pd.DataFrame, models: list[str], labels: Labels) -> str:
@@ -68,7 +73,8 @@ def class_caption(classes: pd.DataFrame, models: list[str], labels: Labels) -> s
     if len(rows) < 2:
         return ""
     costliest = rows.sort_values("bits").iloc[-1]
-    cost = f"costs {labels[models[0]]} most: {costliest['bits']:.2f} bits on average."
+    name = _with_article(labels[models[0]])
+    cost = f"costs {name} the most: {costliest['bits']:.2f} bits on average."
     if costliest["token_class"] != "first letter":
         return f"The class “{costliest['token_class']}” {cost}"
     return (
