@@ -59,6 +59,12 @@ def test_a_value_is_equal_in_its_range_or_not_compared() -> None:
     assert book_comparison.agreement(book_comparison.empty_tables()) == ""
 
 
+def test_rounding_and_tolerance_have_their_limits() -> None:
+    assert [book_comparison.could_be_in("1.0", low, 2.0) for low in (1.049, 1.06)] == [True, False]
+    rows = book_comparison.compare({"sine.repeat_loss": (0.08, ""), "series.repeat_loss": (0.0801, "")})
+    assert len(not_met(rows)) == 1
+
+
 @pytest.mark.parametrize(
     ("here", "met"),
     [(1.0254, True), (1.0494, True), (1.1013, True), (1.15, False), (1.16, False), (1.2, False), (1.0148, False)],

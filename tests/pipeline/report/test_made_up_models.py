@@ -128,6 +128,8 @@ def test_the_page(layout: Layout, table: pd.DataFrame) -> None:
     letter = classes[classes["token_class"] == "first letter"].set_index("model")
     cells = page[page.index('<th scope="row">first letter</th>') :].partition("</tr>")[0]
     assert f"<td>{letter.loc[ABSOLUTE.name, 'bits']:.2f}</td>" in cells
+    assert page.count("<svg") == len(re.findall('<svg role="img" aria-label="[^"]', page)) > 10
+    assert "wrongly called significant is at most 5&nbsp;%" in page
 
 
 def test_the_first_screen_has_one_sentence_under_three_models(layout: Layout, table: pd.DataFrame) -> None:

@@ -78,7 +78,7 @@ def test_a_network_that_memorised_its_text_is_named_if_a_guess_is_better() -> No
     found = statements.memorising_network(table(learned, guess, memorised))
     assert re.findall(r"RNN|\d[\d.,]*\d", found) == ["RNN", "0.30", "10,000", "7.20", "4.70"]
     # Better than a guess, badly trained without memorising, infinite, or nothing to compare with.
-    others = [NET | {"seen_bits": 0.2}, memorised | {"seen_bits": 5.0}, memorised | {"test_bits": None}]
+    others = [NET | {"seen_bits": 0.2}, memorised | {"seen_bits": 3.0}, memorised | {"test_bits": None}]
     assert [statements.memorising_network(table(learned, guess, other)) for other in others] == [""] * 3
     assert statements.memorising_network(table(learned, memorised)) == ""
 
