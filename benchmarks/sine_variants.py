@@ -6,7 +6,7 @@ Writes two tables to benchmarks/results:
 
 - sine_variants.csv: what the program reports, over seeds, when it is right and when it is wrong in one way. The bounds
   in src/seqlm/pipeline/report/book.yaml come from the rows "correct" (benchmarks/bounds.py), and
-  tests/pipeline/report/test_parity.py shows that every wrong version is noticed.
+  tests/pipeline/report/test_book_comparison.py shows that every wrong version is noticed.
 - sine_models.csv: the error one step ahead of other features and other networks (exercises 8.1-1 C and D).
 """
 

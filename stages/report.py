@@ -12,22 +12,22 @@ from seqlm.pipeline.harness import stage
 def main(layout: Layout) -> None:
     """Draw every figure, build the page, and compare the book's numbers with ours."""
     from seqlm.core.files import write_csv, write_metrics, write_text
+    from seqlm.pipeline.report.book_comparison import agreement, compare_with_book, metrics
     from seqlm.pipeline.report.drawing import draw_all
     from seqlm.pipeline.report.page import build_page, build_summary
-    from seqlm.pipeline.report.parity import agreement, metrics, parity_tables
     from seqlm.pipeline.report.playground import build_playground
 
     draw_all(layout)
     # DVC expects these files for every corpus; for any corpus but the book's they are empty.
-    parity = parity_tables(layout)
-    for name, rows in parity.items():
+    comparison = compare_with_book(layout)
+    for name, rows in comparison.items():
         write_csv(layout.reports("book", f"{name}.csv"), rows)
-    write_metrics(layout.reports("book", "metrics.json"), metrics(parity))
+    write_metrics(layout.reports("book", "metrics.json"), metrics(comparison))
     write_text(layout.summary, build_summary(layout))
-    write_text(layout.page, build_page(layout, parity))
+    write_text(layout.page, build_page(layout, comparison))
     write_text(layout.playground, build_playground(layout))
-    if said := agreement(parity):
-        click.echo(said)
+    if summary := agreement(comparison):
+        click.echo(summary)
     click.echo(
         f"the page: {layout.page}; the playground: {layout.playground}; all models: {layout.summary}"
     )

@@ -1,5 +1,6 @@
 """Headless Chromium, driven through the DevTools protocol over a pipe."""
 
+import fcntl
 import itertools
 import json
 import os
@@ -23,7 +24,8 @@ class Browser:
     def __init__(self, folder: Path, width: int = 1280, height: int = 900) -> None:
         from_page, child_out = os.pipe()
         child_in, to_page = os.pipe()
-        high = [os.dup2(fd, fd + 20) for fd in (child_in, child_out)]
+        # Numbers that nothing else has, above 3 and 4.
+        high = [fcntl.fcntl(fd, fcntl.F_DUPFD, 10) for fd in (child_in, child_out)]
 
         def connect() -> None:  # Chromium reads from 3 and writes to 4
             os.dup2(high[0], 3)

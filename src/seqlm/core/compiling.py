@@ -141,7 +141,7 @@ jit_internal = njit(
 jit_inline = njit(nogil=True, error_model="numpy", _nrt=False, inline="always")
 """For a function whose body replaces the call: a short one, or one that is called in one place."""
 
-START, ONCE = np.int64(0), np.int64(1)
+ZERO, ONE = np.int64(0), np.int64(1)
 """0 and 1 as variables: Numba compiles a function again for each literal that it is called with."""
 
 

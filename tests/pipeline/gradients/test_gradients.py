@@ -27,8 +27,8 @@ from seqlm.pipeline.gradients.study import (
     draw_gradients,
     draw_windows,
     gradient_error,
+    gradient_norms,
     keep_frequent,
-    reach,
     study_gradients,
     train_briefly,
 )
@@ -121,7 +121,7 @@ def test_the_reach_is_the_gradient_of_a_layer_that_starts_from_an_earlier_state(
     layer.load_state_dict({name: weight for name, weight in weights.items() if not name.startswith("output")})
     ids = np.random.default_rng(1).integers(0, 3, (5, 8))
     one_hot, targets = (torch.eye(3, dtype=torch.float64)[torch.tensor(ids[:, :-1])], torch.tensor(ids[:, -1]))
-    for k, norm in enumerate(reach(model, network, ids)):
+    for k, norm in enumerate(gradient_norms(model, network, ids)):
         _, state = layer(one_hot[:, : 7 - k])
         hidden, memory = state if model == "lstm" else (state, None)
         hidden = hidden.detach().requires_grad_()
@@ -194,6 +194,26 @@ def test_the_rate_falls_to_zero_and_training_ends_at_a_gradient_that_is_not_fini
     assert len(seen) == 5
 
 
+def test_gradients_are_clipped_and_recurrent_weights_scaled(monkeypatch: pytest.MonkeyPatch) -> None:
+    small = task(np.tile([0, 1, 2, 1], 20), 3, num_minibatches=1, num_steps=8, num_hiddens=16)
+    network, norms = scratch_network(3, 16, factor=300), []
+    monkeypatch.setattr(CompiledNetwork, "step", lambda *_: norms.append(np.linalg.norm(network.gradients[0])))
+    train_briefly(network, small.train_ids, small.params, 0)
+    assert norms == pytest.approx([1], rel=1e-5)
+    network = scratch_network(3, 16)
+    w_hh = network.named_weights()["W_hh"]
+    before = w_hh.copy()
+    assert 0 < gradient_norms("scratch", network, np.array([[0, 1, 2, 1, 0]]))[3] < 1e-4
+    study.scale_recurrence(network)
+    torch.testing.assert_close(w_hh, 25 * before)  # 1 / (0.01 * 16 ** 0.5)
+
+
+def test_bias_and_spread_by_hand() -> None:
+    # The mean of the draws is (2, 1), and the norm of the full gradient 4.
+    errors = gradient_error(np.array([[1.0, 1], [3, -1], [2, 3]]), np.array([0.0, 4]))
+    assert errors == pytest.approx((13**0.5 / 4, (10 / 3) ** 0.5 / 4))
+
+
 def test_a_text_without_one_window_is_refused() -> None:
     # A window of 5 steps holds 6 tokens: inputs and the last target.
     assert draw_windows(np.arange(6), 1, 5, np.random.default_rng(0)).tolist() == [[0, 1, 2, 3, 4, 5]]
@@ -223,6 +243,7 @@ def small_study(num_threads: int, num_val: int = 50) -> tuple[dict[str, pd.DataF
     params = load(PARAMS_FILE, "gradients", GradientsParams).model_copy(update=SMALL)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(study, "_MAX_VOCAB", 6)
+        patch.setattr(study, "_MAX_VAL_TOKENS", 50)
         ids = np.random.default_rng(0).integers(0, 9, 500).astype(np.uint8)
         return study_gradients(params, ids, ids[:num_val], 9, 0, num_threads)
 
@@ -250,7 +271,7 @@ def test_reach_and_radius_are_those_of_a_model_before_and_after_its_training(mod
     tables, summary = small
     network = build_network(study.network_settings(*study.MODELS[model], 8, 8), 6, 0)
     for moment, minibatch in (("initial", 0), ("trained", 4)):
-        norms = reach(model, network, WINDOWS)
+        norms = gradient_norms(model, network, WINDOWS)
         expected = {"k": list(range(8)), "norm": (norms / norms[0]).tolist()}
         assert columns_of(tables["reach"], model=model, moment=moment) == expected
         if model in ("scratch", "relu"):
@@ -293,8 +314,8 @@ def test_the_study_has_a_row_for_everything_and_repeats(small: Any) -> None:
     assert {name: len(tables[name]) for name in rows} == rows
     assert list(tables["radius"]["minibatch"]) == [0, 1, 2, 4] * 2
     assert tables["trained"]["val_perplexity"].between(1, 12).all()
-    # Again, on two threads.
-    again, same_summary = small_study(2)
+    # Again, on two threads, and with more of val than is read.
+    again, same_summary = small_study(2, num_val=80)
     assert same_summary == summary
     for name, table in tables.items():
         pd.testing.assert_frame_equal(table, again[name], check_exact=True)

@@ -5,14 +5,14 @@ import pytest
 
 from seqlm.pipeline.report import captions
 
-LABELS = {"lstm": "the LSTM", "rnn": "the RNN"}
+LABELS = {"lstm": "LSTM", "rnn": "the chapter's RNN"}
 
 
 @pytest.mark.parametrize(
     ("first", "other", "said"),
     [
-        (3.724, 1.0, "The first letter of a word costs the LSTM most: 3.72 bits on average. "),
-        (1.0, 4.0, "The class “other” costs the LSTM most: 4.00 bits on average."),
+        (3.724, 1.0, "The first letter of a word costs the LSTM the most: 3.72 bits on average. "),
+        (1.0, 4.0, "The class “other” costs the LSTM the most: 4.00 bits on average."),
     ],
 )
 def test_the_costliest_class_of_characters_is_that_of_the_best_model(first: float, other: float, said: str) -> None:
@@ -47,9 +47,9 @@ def test_context_helps_one_model_and_misleads_another() -> None:
     rows += [("rnn", place, float(10 * place)) for place in range(1, 9)]
     positions = pd.DataFrame(rows, columns=["model", "position", "perplexity"])
     said = captions.position_caption(positions, ["lstm", "rnn"], LABELS)
-    assert said.startswith("Beyond about 3 characters, ")
+    assert said.startswith("Beyond about 3 characters, more context hardly helps the LSTM. ")
     # The mean of the last quarter, 70 and 80.
-    assert said.endswith("Context misleads the RNN: its perplexity is 10 after one character and 75 after 8.")
+    assert said.endswith("Context misleads the chapter's RNN: its perplexity is 10 after one character and 75 after 8.")
     assert captions.position_caption(positions.assign(perplexity=9.0), ["lstm"], LABELS) == ""
 
 

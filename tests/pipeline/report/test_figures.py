@@ -12,7 +12,15 @@ from default_params import skip_if_experiment_is_applied
 from seqlm.core.errors import DataError
 from seqlm.core.files import read_csv, write_text
 from seqlm.core.layout import Layout
-from seqlm.pipeline.report.drawing import Drawn, _of_gradients, _of_ngrams, _of_sine, contrasting, draw_all, smoothed
+from seqlm.pipeline.report.drawing import (
+    Figures,
+    draw_all,
+    draw_gradients,
+    draw_ngrams,
+    draw_sine,
+    extreme_models,
+    smoothed,
+)
 from seqlm.pipeline.report.figures.charts import highlights_figure
 from seqlm.pipeline.report.figures.plots import Plot, draw, read_plots
 from seqlm.pipeline.report.figures.style import LineStyle, svg_text
@@ -57,15 +65,15 @@ def test_several_columns_have_different_dashes_and_a_long_line_few_points() -> N
     assert figure.axes[0].get_title(loc="left") == "L"
 
 
-def test_the_curves_are_what_the_page_says_of_them() -> None:
+def test_the_curves_are_what_the_page_saysdraw_them() -> None:
     table = read_csv(Layout(ROOT).benchmark("curves_data.csv"))
     best = table.pivot_table(index=["corpus", "train_chars"], columns="family", values="test_bits", aggfunc="min")
     assert (best["mixture"] < best[["ngram", "network"]].min(axis=1)).all()
     assert (best["ngram"] < best["network"] - 0.02).loc["The Time Machine"].all()
 
 
-@pytest.mark.parametrize("subject", [_of_ngrams, _of_sine, _of_gradients])
-def test_the_stored_figures_are_those_of_the_stored_tables(subject: Callable[..., Drawn]) -> None:
+@pytest.mark.parametrize("subject", [draw_ngrams, draw_sine, draw_gradients])
+def test_the_stored_figures_are_thosedraw_the_stored_tables(subject: Callable[..., Figures]) -> None:
     skip_if_experiment_is_applied()
     for name, figure in subject(Layout(ROOT), read_plots(ROOT / "dvc.yaml")):
         assert svg_text(figure) == Layout(ROOT).figure(name).read_text(encoding="utf-8"), name
@@ -83,14 +91,14 @@ def test_charts_accept_models_without_some_values() -> None:
     assert "海" in svg_text(highlights_figure(table.assign(label="海")))  # fonts for it are left to the browser
 
 
-def test_the_best_of_each_family_and_the_worst_model_are_contrasted() -> None:
+def test_the_bestdraw_each_family_and_the_worst_model_are_contrasted() -> None:
     table = pd.DataFrame(
         [("net", "network", 2.0), ("counts", "ngram", 1.9), ("worse", "network", 2.5), ("worst", "network", None)],
         columns=["model", "family", "val_bits"],
     )
-    assert contrasting(set(table["model"]), table) == ["counts", "net", "worst"]
-    assert contrasting({"net"}, table) == ["net"]
-    assert contrasting(set(), table) == []
+    assert extreme_models(set(table["model"]), table) == ["counts", "net", "worst"]
+    assert extreme_models({"net"}, table) == ["net"]
+    assert extreme_models(set(), table) == []
 
 
 def test_positions_are_averaged_over_neighbours_but_not_the_first() -> None:

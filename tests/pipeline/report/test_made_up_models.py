@@ -16,15 +16,16 @@ from seqlm.core.files import read_csv, read_json, write_csv, write_json, write_t
 from seqlm.core.layout import Layout
 from seqlm.models.info import ModelInfo
 from seqlm.pipeline.evaluate.columns import COLUMNS
-from seqlm.pipeline.report.captions import all_captions, unbroken
-from seqlm.pipeline.report.drawing import _of_curves, _of_models
+from seqlm.pipeline.report.book_comparison import empty_tables
+from seqlm.pipeline.report.captions import all_captions
+from seqlm.pipeline.report.drawing import draw_curves, draw_models
 from seqlm.pipeline.report.figures.charts import highlights_figure
 from seqlm.pipeline.report.figures.plots import read_plots
 from seqlm.pipeline.report.figures.style import model_styles, svg_text
-from seqlm.pipeline.report.findings import all_findings, highlights, read_main_table, replaced_corpus
-from seqlm.pipeline.report.page import _samples, build_page, build_summary
-from seqlm.pipeline.report.parity import empty_tables
+from seqlm.pipeline.report.formats import unbroken
+from seqlm.pipeline.report.page import build_page, build_summary, choose_samples
 from seqlm.pipeline.report.passages import align
+from seqlm.pipeline.report.statements import all_statements, chart_rows, read_main_table, replaced_corpus
 from seqlm.pipeline.score.heldout import Heldout
 from seqlm.pipeline.score.ngrams import Folds
 from seqlm.pipeline.score.scores import make_scores, save_scores
@@ -46,7 +47,7 @@ SURPRISALS = {
 }  # fmt: skip
 ON_TEST = {LUCKY: 0.2}
 """Where val and test disagree."""
-NO_PARITY = empty_tables()
+NO_BOOK = empty_tables()
 MIXTURE = "kneser-ney.dynamic+char-absolute-3"
 
 
@@ -99,9 +100,9 @@ def table(layout: Layout) -> pd.DataFrame:
 
 
 def test_figures(layout: Layout, table: pd.DataFrame) -> None:
-    drawn = {name: svg_text(figure) for name, figure in _of_models(layout, read_plots(ROOT / "dvc.yaml"))}
+    drawn = {name: svg_text(figure) for name, figure in draw_models(layout, read_plots(ROOT / "dvc.yaml"))}
     comparison = drawn["evaluate-highlights"]
-    assert all(f">{html.escape(label, quote=False)}</text>" in comparison for label in highlights(table)["label"])
+    assert all(f">{html.escape(label, quote=False)}</text>" in comparison for label in chart_rows(table)["label"])
     for label in ("characters, Absolute", "words, Backoff", "subwords, Laplace"):
         assert f">{label}</text>" in drawn["evaluate-orders"]
     # Text has the colour of the page, and a colour means one kind of model.
@@ -115,22 +116,24 @@ def test_figures(layout: Layout, table: pd.DataFrame) -> None:
 
 
 def test_the_page(layout: Layout, table: pd.DataFrame) -> None:
-    page = build_page(layout, NO_PARITY)
+    page = build_page(layout, NO_BOOK)
     rows = re.findall(r'<th scope="row">([^<]+) <small>([^<]+)</small></th>', page)
     assert rows == list(table[["label", "model"]].itertuples(index=False, name=None))
     # Models that keep learning come last, under a heading of their own.
     before = page[: page.index('scope="rowgroup"><span>Still learning')].count('<th scope="row">')
     assert table.index[table["dynamic"]].tolist() == list(range(before, len(table)))
-    captions = [*map(unbroken, all_findings(table).values()), *all_captions(layout, table).values()]
+    captions = [*map(unbroken, all_statements(table).values()), *all_captions(layout, table).values()]
     assert all(html.escape(caption, quote=False).replace("'", "&#39;") in page for caption in captions)
     classes = read_csv(layout.reports("evaluate", "classes.csv"))
     letter = classes[classes["token_class"] == "first letter"].set_index("model")
     cells = page[page.index('<th scope="row">first letter</th>') :].partition("</tr>")[0]
     assert f"<td>{letter.loc[ABSOLUTE.name, 'bits']:.2f}</td>" in cells
+    assert page.count("<svg") == len(re.findall('<svg role="img" aria-label="[^"]', page)) > 10
+    assert "wrongly called significant is at most 5&nbsp;%" in page
 
 
 def test_the_first_screen_has_one_sentence_under_three_models(layout: Layout, table: pd.DataFrame) -> None:
-    page, passages = build_page(layout, NO_PARITY), read_json(layout.passages)
+    page, passages = build_page(layout, NO_BOOK), read_json(layout.passages)
     shown = page[page.index('<div class="three"') : page.index('class="button"')]
     labels = table.set_index("model")["label"]
     # On val, the best n-gram model whose passage is kept, and the best network, which memorised most too.
@@ -142,7 +145,7 @@ def test_the_first_screen_has_one_sentence_under_three_models(layout: Layout, ta
     scored = [value for value in bits[: len(line)] if value is not None]
     assert float(found[1][0]) == pytest.approx(sum(scored) / len(scored), abs=0.006)
     # The network is an LSTM; what no number says is not asked.
-    assert "What are an LSTM" in page
+    assert "What are LSTMs, trigrams and Kneser-Ney smoothing?" in page
     assert "worse than guessing" not in page
     assert "PPMd" not in page
 
@@ -151,18 +154,18 @@ def test_samples_are_of_three_models_and_one_prefix_from_the_lowest_temperature(
     best = table["model"].iloc[0]
     written = [(model, "a", t) for model in (PLAIN.name, ABSOLUTE.name, READ.name, best) for t in (0.0, 1.0, 0.5)]
     samples = [dict(zip(("model", "prefix", "temperature"), one, strict=True)) for one in (*written, (best, "b", 0.0))]
-    found = _samples(samples, highlights(table))
+    found = choose_samples(samples, chart_rows(table))
     assert next(iter(found)) == best
     assert [[one["temperature"] for one in of_model] for of_model in found.values()] == [[0, 0.5, 1]] * 3
 
 
 def test_the_page_of_an_own_text_leaves_out_what_is_about_others(layout: Layout) -> None:
     record = read_json(layout.corpus_record)
-    of_book = build_page(layout, NO_PARITY)
+    of_book = build_page(layout, NO_BOOK)
     own = {"name": "my.txt", "description": "your file, 150,000 bytes", "licence": "", "bytes": 150_000}
     write_json(layout.corpus_record, record | own)
-    page = build_page(layout, NO_PARITY)
-    drawn = list(_of_curves(layout, {}))
+    page = build_page(layout, NO_BOOK)
+    drawn = list(draw_curves(layout, {}))
     write_json(layout.corpus_record, record)
     assert drawn == []
     assert "The text: my.txt, your file, 150,000 bytes. " in page
@@ -176,13 +179,13 @@ def page_with(layout: Layout, path: Path, **changes: object) -> str:
     """Return the page after changes of a report, which is then as before."""
     before = read_json(path)
     write_json(path, before | changes)
-    page = build_page(layout, NO_PARITY)
+    page = build_page(layout, NO_BOOK)
     write_json(path, before)
     return page
 
 
 def test_what_a_reader_should_know_about_the_text_is_at_the_top(layout: Layout) -> None:
-    before = build_page(layout, NO_PARITY)
+    before = build_page(layout, NO_BOOK)
     assert not [said for said in ("dropped", "Read these results with care") if said in before]
     decoding = {"letters": 200, "foreign_letters": 33}
     top = page_with(layout, layout.reports("preprocess", "summary.json"), decoding=decoding).partition("<main")[0]
@@ -196,7 +199,7 @@ def test_what_a_reader_should_know_about_the_text_is_at_the_top(layout: Layout) 
 def browser(layout: Layout, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
     if CHROMIUM is None:
         pytest.skip("no Chromium on this machine")
-    write_text(layout.page, build_page(layout, NO_PARITY))
+    write_text(layout.page, build_page(layout, NO_BOOK))
     with Browser(tmp_path_factory.mktemp("browser")) as found:
         found.open(layout.page)
         yield found
@@ -268,8 +271,8 @@ def test_the_same_model_is_named_first_everywhere(layout: Layout, table: pd.Data
     best, learning, lucky = rows.loc[MIXTURE], rows.loc[f"{RUN.name}+dynamic"], rows.loc[LUCKY.name]
     assert learning["val_bits"] < best["val_bits"] < lucky["val_bits"]
     assert lucky["test_bits"] < best["test_bits"] > learning["test_bits"]
-    page, chart = build_page(layout, NO_PARITY), svg_text(highlights_figure(highlights(table)))
-    labels = set(highlights(table)["label"])
+    page, chart = build_page(layout, NO_BOOK), svg_text(highlights_figure(chart_rows(table)))
+    labels = set(chart_rows(table)["label"])
     # How far each label is from the top.
     found = re.findall(r'y="([\d.]+)"[^>]*>([^<]+)</text>', chart)
     heights = {text: float(y) for y, text in reversed(found)}  # the legend comes last

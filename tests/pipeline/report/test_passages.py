@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 
-from seqlm.pipeline.report.passages import align, shaded_line, shares
+from seqlm.pipeline.report.passages import align, bits_by_character, shaded_line
 from seqlm.pipeline.score.shown_text import passage
 from seqlm.vocab.kinds import token_kind
 
@@ -35,7 +35,7 @@ def test_passages_may_have_different_lengths() -> None:
 
 
 def test_the_bits_of_a_token_are_divided_among_its_characters() -> None:
-    bits = shares([[1, None], [2, 3.0], 0.5, "infinite"])
+    bits = bits_by_character([[1, None], [2, 3.0], 0.5, "infinite"])
     assert bits == [None, 1.5, 1.5, 0.5, math.inf]
     assert shaded_line("a", [None], 5) == ([("a", "")], 0)
 

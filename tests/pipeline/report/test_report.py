@@ -51,6 +51,13 @@ def test_a_passage_with_markup_is_only_data() -> None:
     assert json.loads(data[1])["text"] == "</script><b> &"
 
 
+def test_tokens_that_dvc_writes_into_its_page_of_charts_are_text() -> None:
+    page = (ROOT / ".dvc" / "plots" / "page.html").read_text(encoding="utf-8")
+    before, _, after = page.partition("{plot_divs}")
+    assert before.rstrip().endswith("<plaintext>")  # which nothing ends
+    assert after.strip() == ""
+
+
 def test_text_can_be_read_on_every_shade_and_figures_on_light_and_dark_paper() -> None:
     css = ROOT.joinpath("src", "seqlm", "pipeline", "report", "templates", "page.css").read_text(encoding="utf-8")
     found: dict[str, dict[str, list[str]]] = {}

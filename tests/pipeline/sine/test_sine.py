@@ -13,17 +13,17 @@ import torch
 from default_params import PARAMS_FILE
 from seqlm.core.elementary import Floats
 from seqlm.core.settings import load
-from seqlm.pipeline.report.parity import compare, sine_values
+from seqlm.pipeline.report.book_comparison import compare, sine_values
 from seqlm.pipeline.sine import study
 from seqlm.pipeline.sine.settings import SineParams
 from seqlm.pipeline.sine.study import (
     SineMLP,
     SineRNN,
-    curvature,
     init_model,
     k_step_predictions,
     multi_step_predictions,
     noisy_sine,
+    nonlinearity,
     predictor,
     repeat_last,
     rmse_by_k,
@@ -72,9 +72,9 @@ def test_k_step_predictions_start_from_the_right_values() -> None:
 
 def test_a_linear_network_has_no_curvature() -> None:
     features = np.array([[1.0, 2.0], [3.0, -4.0]])
-    assert curvature(lambda x: 3 * x[:, :1] - x[:, 1:] + 7, features) == pytest.approx(0, abs=1e-12)
+    assert nonlinearity(lambda x: 3 * x[:, :1] - x[:, 1:] + 7, features) == pytest.approx(0, abs=1e-12)
     # The sums of |x_i| are 3 and 7; f(x) + f(-x) - 2 f(0) is twice that: sqrt((6^2 + 14^2) / 2) = 10.77.
-    assert curvature(lambda x: np.abs(x).sum(1, keepdims=True), features) == pytest.approx(10.7703, abs=1e-4)
+    assert nonlinearity(lambda x: np.abs(x).sum(1, keepdims=True), features) == pytest.approx(10.7703, abs=1e-4)
 
 
 def test_multi_step_predictions_continue_from_themselves() -> None:

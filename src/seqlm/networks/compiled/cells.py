@@ -47,10 +47,10 @@ class CellStep(NamedTuple):
     gates: Panels
     row: int
     states: Panels
-    memories: Panels
-    """The second part of the state, of an LSTM only."""
+    cell_states: Panels
+    """The cell states, of an LSTM only."""
     before: int
-    """First row of the states and memories before the step."""
+    """First row of the states and cell_states before the step."""
     after: int
     num_rows: int
 
@@ -70,7 +70,7 @@ class StepGradients(NamedTuple):
 class CellLayout(NamedTuple):
     """A kind of cell as the loops see it."""
 
-    number: int
+    kind: int
     """By which :func:`activate` and :func:`differentiate` know it."""
     num_blocks: int
     input_blocks: NDArray[np.int64]
@@ -187,7 +187,10 @@ def _differentiate_gru(step: CellStep, gradients: StepGradients, p: int) -> None
 def _activate_lstm(step: CellStep, p: int) -> None:
     n = step.num_rows
     input_gate, forget_gate, candidate, output_gate = _gates(step, p)
-    before, after = _rows(step.memories, p, step.before, n), _rows(step.memories, p, step.after, n)
+    before, after = (
+        _rows(step.cell_states, p, step.before, n),
+        _rows(step.cell_states, p, step.after, n),
+    )
     state = _rows(step.states, p, step.after, n)
     _apply_sigmoid(input_gate)
     _apply_sigmoid(forget_gate)
@@ -204,7 +207,10 @@ def _activate_lstm(step: CellStep, p: int) -> None:
 def _differentiate_lstm(step: CellStep, gradients: StepGradients, p: int) -> None:
     n = step.num_rows
     input_gate, forget_gate, candidate, output_gate = _gates(step, p)
-    before, after = _rows(step.memories, p, step.before, n), _rows(step.memories, p, step.after, n)
+    before, after = (
+        _rows(step.cell_states, p, step.before, n),
+        _rows(step.cell_states, p, step.after, n),
+    )
     d_state, carry = (
         _rows(gradients.states, p, gradients.row, n),
         _rows(gradients.carry, p, gradients.batch_row, n),
@@ -218,9 +224,9 @@ def _differentiate_lstm(step: CellStep, gradients: StepGradients, p: int) -> Non
         input_gate[k] = carry[k] * candidate[k] * gate * (_ONE - gate)
         candidate[k] = carry[k] * gate * (_ONE - candidate[k] * candidate[k])
     for k in range(len(carry)):
-        d_memory, gate = carry[k], forget_gate[k]
-        carry[k] = d_memory * gate
-        forget_gate[k] = d_memory * before[k] * gate * (_ONE - gate)
+        d_cell, gate = carry[k], forget_gate[k]
+        carry[k] = d_cell * gate
+        forget_gate[k] = d_cell * before[k] * gate * (_ONE - gate)
 
 
 # The cell is chosen at run time: one function for all kinds is compiled once and cached once.

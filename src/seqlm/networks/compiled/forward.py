@@ -13,7 +13,7 @@ import numpy as np
 from numpy import float32, float64
 from numpy.typing import NDArray
 
-from seqlm.core.compiling import ONCE, START, jit_entry, jit_inline, jit_internal
+from seqlm.core.compiling import ONE, ZERO, jit_entry, jit_inline, jit_internal
 from seqlm.core.elementary import exp_below_zero, log_of
 from seqlm.core.metrics import Nll
 from seqlm.core.threads import for_each
@@ -43,7 +43,7 @@ class BatchRows(NamedTuple):
     batch_size: int
 
 
-class Steps(NamedTuple):
+class Activations(NamedTuple):
     """What the layers compute of T steps of B rows: all that training needs, or of the sums only S
     steps at a time."""
 
@@ -53,7 +53,7 @@ class Steps(NamedTuple):
     """(L, panels of all blocks, S B, WIDTH): sums, then activations."""
     states: NDArray[np.float32]
     """(L, panels, (T + 1) B, WIDTH): the first B rows are those before the text."""
-    memories: NDArray[np.float32]
+    cell_states: NDArray[np.float32]
     """The same, of an LSTM."""
     outputs: NDArray[np.float32]
     """What the layers output: the states, or an array of their shape for the states after
@@ -62,33 +62,37 @@ class Steps(NamedTuple):
 
 def empty_steps(
     spec: NetworkSpec, state: State, num_steps: int, sums_of: int, *, has_dropout: bool = False
-) -> Steps:
+) -> Activations:
     """Return space for T steps from a state on, with the sums of S steps."""
     layers, _, batch_size, hiddens = state.shape
     rows, rows_of_sums = (num_steps + 1) * batch_size, sums_of * batch_size
     states = empty_panels(rows, hiddens, layers)
-    steps = Steps(
+    steps = Activations(
         embedded=empty_panels(rows_of_sums, spec.embedding_size),
         gates=empty_panels(rows_of_sums, spec.cell.num_blocks * tiles.padded(hiddens), layers),
         states=states,
-        memories=empty_panels(rows, hiddens if spec.cell.has_memory else 0, layers),
+        cell_states=empty_panels(rows, hiddens if spec.cell.has_memory else 0, layers),
         outputs=empty_panels(rows, hiddens, layers) if has_dropout else states,
     )
     put_state(state, steps)
     return steps
 
 
-def put_state(state: State, steps: Steps) -> None:
+def put_state(state: State, steps: Activations) -> None:
     """Make a state the one before the text."""
     for layer, parts in enumerate(state):
-        for part, panels in zip(parts, (steps.states[layer], steps.memories[layer]), strict=False):
+        for part, panels in zip(
+            parts, (steps.states[layer], steps.cell_states[layer]), strict=False
+        ):
             panels[:, : len(part)] = tiles.to_panels(part)
 
 
-def last_state(spec: NetworkSpec, steps: Steps, batch_size: int) -> State:
+def last_state(spec: NetworkSpec, steps: Activations, batch_size: int) -> State:
     """Return a copy of the state after the last step."""
     parts = [
-        panels[:, :, -batch_size:] for panels in (steps.states, steps.memories) if panels.shape[1]
+        panels[:, :, -batch_size:]
+        for panels in (steps.states, steps.cell_states)
+        if panels.shape[1]
     ]
     layers = range(len(steps.states))
     return np.array(
@@ -160,7 +164,7 @@ def run_layer(
     layer: int,
     tokens: Tokens,
     rows: BatchRows,
-    steps: Steps,
+    steps: Activations,
     start: int,
     gate_row: int,
 ) -> None:
@@ -178,11 +182,11 @@ def run_layer(
     sums = gates[first_panel : first_panel + recurrent.shape[0]]
     for t in range(len(tokens)):
         row, before = gate_row + t * batch_size + rows.first, (start + t) * batch_size + rows.first
-        tiles.add_product(sums, row, states, before, num_rows, ONCE, num_rows, recurrent, t)
+        tiles.add_product(sums, row, states, before, num_rows, ONE, num_rows, recurrent, t)
         step = CellStep(
-            gates, row, states, steps.memories[layer], before, before + batch_size, num_rows
+            gates, row, states, steps.cell_states[layer], before, before + batch_size, num_rows
         )
-        activate(weights.spec.cell.number, step)
+        activate(weights.spec.cell.kind, step)
 
 
 @jit_internal
@@ -206,7 +210,7 @@ def output_logits(
 
 @jit_entry
 def read(
-    weights: PackedWeights, tokens: Tokens, steps: Steps, logits: Panels, first: int, last: int,
+    weights: PackedWeights, tokens: Tokens, steps: Activations, logits: Panels, first: int, last: int,
     member: int, size: int, control: Control,
 ) -> None:  # fmt: skip
     """Take batch rows ``first`` to ``last`` of ``tokens`` (T, B) through the network.
@@ -223,8 +227,8 @@ def read(
             if 0 <= start < num_steps:
                 piece = tokens[start : min(start + at_once, num_steps)]
                 if layer == 0 and weights.spec.embedding_size > 0:
-                    embed(weights, piece, steps.embedded, START, rows)
-                run_layer(weights, layer, piece, rows, steps, start, START)
+                    embed(weights, piece, steps.embedded, ZERO, rows)
+                run_layer(weights, layer, piece, rows, steps, start, ZERO)
                 if layer == num_layers - 1 and len(logits) > 0:
                     row = start * batch_size
                     output_logits(
@@ -278,8 +282,8 @@ def _nll_of_some_outputs(
     vocab_size, row_of_first = weights.spec.vocab_size, outputs.shape[1] - len(targets)
     for start in range(first, last, _ROWS):
         num_rows = min(_ROWS, last - start)
-        rows = BatchRows(int(START), num_rows, num_rows)
-        output_logits(weights, outputs, row_of_first + start, ONCE, rows, logits, START)
+        rows = BatchRows(int(ZERO), num_rows, num_rows)
+        output_logits(weights, outputs, row_of_first + start, ONE, rows, logits, ZERO)
         # There are no logits beyond the vocabulary.
         for column in range(vocab_size, logits.shape[0] * WIDTH):
             logits[column // WIDTH, :num_rows, column % WIDTH] = _NONE

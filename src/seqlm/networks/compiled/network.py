@@ -18,8 +18,8 @@ from seqlm.core.compiling import jit_entry
 from seqlm.core.metrics import Nll
 from seqlm.core.threads import R, T, for_each, imap
 from seqlm.networks.compiled.forward import (
+    Activations,
     State,
-    Steps,
     empty_steps,
     last_state,
     nll_of_outputs,
@@ -155,7 +155,7 @@ class CompiledNetwork(Network):
                 1,
                 control,
             )
-            for panels in (steps.states, steps.memories):
+            for panels in (steps.states, steps.cell_states):
                 panels[:, :, :batch_size] = panels[:, :, batch_size:]
             return from_panels(logits, self.vocab_size)
 
@@ -264,7 +264,7 @@ class CompiledNetwork(Network):
             self._packed = (self.flat.copy(), packed)
         return self._packed[1]
 
-    def _read(self, ids: Ids, state: State, logits: Panels) -> tuple[Steps, State]:
+    def _read(self, ids: Ids, state: State, logits: Panels) -> tuple[Activations, State]:
         """Set logits, if they have panels; return what the layers computed, and the state after
         ids.
 

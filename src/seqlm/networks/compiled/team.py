@@ -41,7 +41,7 @@ _sleep = types.ExternalFunction(SLEEP, types.int32(types.int32))
 
 
 @intrinsic
-def _add(_typing: Any, control: Any, _place: Any, _amount: Any) -> Any:
+def _fetch_add(_typing: Any, control: Any, _place: Any, _amount: Any) -> Any:
     """Add atomically to a number of the control array and return what it was."""
 
     def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
@@ -67,24 +67,24 @@ def _wait(turns: int) -> None:
 
 
 @jit_internal
-def _read(control: Control, place: int) -> int:
-    return _add(control, place, 0)
+def _load(control: Control, place: int) -> int:
+    return _fetch_add(control, place, 0)
 
 
 @jit_internal
 def barrier(control: Control, size: int) -> None:
     """Wait until all ``size`` members are here, or the team stops."""
-    arrived = _add(control, _ARRIVALS, 1)
+    arrived = _fetch_add(control, _ARRIVALS, 1)
     all_arrived = (arrived // size + 1) * size
     turns = 0
-    while _read(control, _ARRIVALS) < all_arrived and not _read(control, _STOP):
+    while _load(control, _ARRIVALS) < all_arrived and not _load(control, _STOP):
         turns += 1
         _wait(turns)
 
 
 @jit_entry
-def _change(control: Control, place: int, amount: int) -> int:
-    return _add(control, place, amount)
+def _fetch_add_from_python(control: Control, place: int, amount: int) -> int:
+    return _fetch_add(control, place, amount)
 
 
 @jit_inline
@@ -106,8 +106,8 @@ def wait_for_task(member: int, control: Control, number: int) -> bool:
     if member == 0:
         return number == 1
     turns = 0
-    while _read(control, _TASK) < number:
-        if _read(control, _STOP):
+    while _load(control, _TASK) < number:
+        if _load(control, _STOP):
             return False
         turns += 1
         _wait(turns)
@@ -136,14 +136,14 @@ class Team:
 
     def run(self) -> None:
         """Do one task, all members together. Raises what a member raised."""
-        _change(self._control, _TASK, 1)
+        _fetch_add_from_python(self._control, _TASK, 1)
         self._serve(0, self.size, self._control, self.buffers)
         if self._failure is not None:
             raise self._failure
 
     def close(self) -> None:
         """End the other threads."""
-        _change(self._control, _STOP, 1)
+        _fetch_add_from_python(self._control, _STOP, 1)
         for thread in self._threads:
             thread.join()
 
@@ -153,7 +153,7 @@ class Team:
         except Exception as error:
             # The others would wait for this member at the next barrier.
             self._failure = error
-            _change(self._control, _STOP, 1)
+            _fetch_add_from_python(self._control, _STOP, 1)
 
 
 def split_rows(num_rows: int, num_threads: int) -> list[tuple[int, int]]:

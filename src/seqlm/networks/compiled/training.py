@@ -12,11 +12,11 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from seqlm.core.compiling import ONCE, START, jit_entry, jit_inline, jit_internal
+from seqlm.core.compiling import ONE, ZERO, jit_entry, jit_inline, jit_internal
 from seqlm.core.elementary import exp_single, log_of
 from seqlm.networks.compiled import forward, tiles, weights
 from seqlm.networks.compiled.cells import CellStep, StepGradients, differentiate
-from seqlm.networks.compiled.forward import BatchRows, State, Steps
+from seqlm.networks.compiled.forward import Activations, BatchRows, State
 from seqlm.networks.compiled.team import Control, Team, barrier, member_range, wait_for_task
 from seqlm.networks.compiled.tiles import (
     ROWS,
@@ -50,11 +50,11 @@ class TrainBuffers(NamedTuple):
     """(B, E): dropout's factors of the embeddings."""
     masks: NDArray[np.float32]
     """(L, panels, B, WIDTH): dropout's factors of what each layer outputs."""
-    has_keep: NDArray[np.bool_]
-    """One value: whether there are factors ``keep``."""
-    keep: Matrix
+    has_gradient_mask: NDArray[np.bool_]
+    """One value: whether there are factors ``gradient_mask``."""
+    gradient_mask: Matrix
     """(T, B): factors of the gradient that each step sends back (8.7.8)."""
-    steps: Steps
+    steps: Activations
     """Of all T steps. The gates are activations, then gradients with respect to the sums."""
     d_embedded: Panels
     """(T B, E): the loss's gradients with respect to the embeddings."""
@@ -68,7 +68,7 @@ class TrainBuffers(NamedTuple):
     """(B, h): what a step leaves to the one before it
     (:class:`seqlm.networks.compiled.cells.StepGradients`)."""
     sent: Panels
-    """(B, state blocks): space for gradients times ``keep``."""
+    """(B, state blocks): space for gradients times ``gradient_mask``."""
     sums: NDArray[np.float32]
     """(members, panels, ROWS_AT_ONCE, WIDTH): space for a part of an outer product for each
     member."""
@@ -102,9 +102,9 @@ def _forward(buffers: TrainBuffers, rows: BatchRows) -> None:
     packed, steps, (num_steps, batch_size) = buffers.packed, buffers.steps, buffers.inputs.shape
     at_once, num_layers = buffers.d_states.shape[1] // batch_size, len(packed.spec.layers)
     if packed.spec.embedding_size > 0:
-        forward.embed(packed, buffers.inputs, steps.embedded, START, rows)
+        forward.embed(packed, buffers.inputs, steps.embedded, ZERO, rows)
         if buffers.has_dropout:
-            _drop(steps.embedded, steps.embedded, START, num_steps, buffers.input_mask, rows)
+            _drop(steps.embedded, steps.embedded, ZERO, num_steps, buffers.input_mask, rows)
     for layer in range(num_layers):
         for start in range(0, num_steps, at_once):
             tokens, row = (
@@ -208,15 +208,13 @@ def _backward(buffers: TrainBuffers, rows: BatchRows) -> None:
             else:
                 _gradients_by_inputs(buffers, layer + 1, row, end - start, rows, d_states)
             if buffers.has_dropout:
-                _drop(d_states, d_states, START, end - start, buffers.masks[layer], rows)
+                _drop(d_states, d_states, ZERO, end - start, buffers.masks[layer], rows)
             for t in range(end - 1, start - 1, -1):
                 _step_backward(buffers, layer, t, start, rows)
     if spec.embedding_size > 0:
-        _gradients_by_inputs(buffers, START, START, num_steps, rows, buffers.d_embedded)
+        _gradients_by_inputs(buffers, ZERO, ZERO, num_steps, rows, buffers.d_embedded)
         if buffers.has_dropout:
-            _drop(
-                buffers.d_embedded, buffers.d_embedded, START, num_steps, buffers.input_mask, rows
-            )
+            _drop(buffers.d_embedded, buffers.d_embedded, ZERO, num_steps, buffers.input_mask, rows)
 
 
 @jit_inline
@@ -240,7 +238,7 @@ def _set_product(
     for p in range(found.shape[0]):
         for t in range(num_steps):
             found[p, t * rows.batch_size + rows.first : t * rows.batch_size + rows.last] = 0
-    forward.add_products(found, START, left, row, num_steps, rows, right)
+    forward.add_products(found, ZERO, left, row, num_steps, rows, right)
 
 
 @jit_inline
@@ -262,20 +260,20 @@ def _step_backward(buffers: TrainBuffers, layer: int, t: int, start: int, rows: 
     if t < num_steps - 1:
         block = cell.first_state_block * states.shape[0]
         later, place = gates[block : block + buffers.sent.shape[0]], row + batch_size
-        if buffers.has_keep[0]:
+        if buffers.has_gradient_mask[0]:
             for p in range(buffers.sent.shape[0]):
                 for b in range(rows.first, rows.last):
                     for k in range(WIDTH):
                         buffers.sent[p, b, k] = (
-                            later[p, (t + 1) * batch_size + b, k] * buffers.keep[t + 1, b]
+                            later[p, (t + 1) * batch_size + b, k] * buffers.gradient_mask[t + 1, b]
                         )
             later, place = buffers.sent, rows.first
         tiles.add_product(
-            buffers.d_states, gradient_row, later, place, num_rows, ONCE, num_rows, recurrent, t
+            buffers.d_states, gradient_row, later, place, num_rows, ONE, num_rows, recurrent, t
         )
-    step = CellStep(gates, row, states, steps.memories[layer], row, row + batch_size, num_rows)
+    step = CellStep(gates, row, states, steps.cell_states[layer], row, row + batch_size, num_rows)
     differentiate(
-        cell.number, step, StepGradients(buffers.d_states, gradient_row, buffers.carry, rows.first)
+        cell.kind, step, StepGradients(buffers.d_states, gradient_row, buffers.carry, rows.first)
     )
 
 
@@ -309,7 +307,7 @@ def _layer_gradients(buffers: TrainBuffers, layer: int, member: int, size: int) 
         steps.states.shape[1],
     )
     matrix_start, recurrent_start, bias_start, state_bias_start = spec.layers[layer]
-    inputs, input_row = steps.embedded, START
+    inputs, input_row = steps.embedded, ZERO
     if layer > 0:
         inputs, input_row = steps.outputs[layer - 1], batch_size
     first, last = member_range(panels, 1, member, size)
@@ -321,7 +319,7 @@ def _layer_gradients(buffers: TrainBuffers, layer: int, member: int, size: int) 
             # The table has served for this minibatch, and gives the space.
             table = buffers.packed.table[block : block + panels]
             _sum_tokens(buffers.inputs, deltas, table, first, last)
-            tiles.copy(matrix, not spec.has_input_rows, table, START, first, last, True)
+            tiles.copy(matrix, not spec.is_input_major, table, ZERO, first, last, True)
             deltas = table
         else:
             _matrix_gradients(buffers, matrix, deltas, inputs, input_row, member, size)
@@ -331,7 +329,7 @@ def _layer_gradients(buffers: TrainBuffers, layer: int, member: int, size: int) 
         state_block = (spec.cell.first_state_block + gate) * panels
         deltas = steps.gates[layer][state_block : state_block + panels]
         matrix = weight_matrix(spec, flat, recurrent_start + gate * units * units, units, units)
-        _matrix_gradients(buffers, matrix, deltas, steps.states[layer], START, member, size)
+        _matrix_gradients(buffers, matrix, deltas, steps.states[layer], ZERO, member, size)
         if state_bias_start >= 0:
             state_bias = flat[
                 state_bias_start + gate * units : state_bias_start + (gate + 1) * units
@@ -357,10 +355,10 @@ def _matrix_gradients(
     respect to sums."""
     first, last = member_range(matrix.shape[0], ROWS, member, size)
     num_terms, sums = buffers.logits.shape[1], buffers.sums[member]
-    if buffers.packed.spec.has_input_rows:
-        tiles.outer_product(matrix, first, last, inputs, input_row, deltas, START, num_terms, sums)
+    if buffers.packed.spec.is_input_major:
+        tiles.outer_product(matrix, first, last, inputs, input_row, deltas, ZERO, num_terms, sums)
     else:
-        tiles.outer_product(matrix, first, last, deltas, START, inputs, input_row, num_terms, sums)
+        tiles.outer_product(matrix, first, last, deltas, ZERO, inputs, input_row, num_terms, sums)
 
 
 @jit_internal
@@ -441,8 +439,8 @@ class CompiledGradients(Team):
             has_dropout=dropout > 0,
             input_mask=empty_panels(batch_size, spec.embedding_size),
             masks=empty_panels(batch_size, hiddens, layers),
-            has_keep=np.zeros(1, np.bool_),
-            keep=np.ones(shape, np.float32),
+            has_gradient_mask=np.zeros(1, np.bool_),
+            gradient_mask=np.ones(shape, np.float32),
             steps=forward.empty_steps(spec, state, num_steps, num_steps, has_dropout=dropout > 0),
             d_embedded=empty_panels(rows, spec.embedding_size),
             logits=empty_panels(rows, spec.vocab_size),
@@ -460,7 +458,7 @@ class CompiledGradients(Team):
 
     def compute(
         self, inputs: NDArray[np.int64], targets: NDArray[np.int64], state: State,
-        draw_mask: DropoutMask | None, keep: Matrix | None,
+        draw_mask: DropoutMask | None, gradient_mask: Matrix | None,
     ) -> tuple[NDArray[np.float64], State]:  # fmt: skip
         """Do what :meth:`seqlm.networks.network.Network.compute_gradients` does."""
         buffers, spec = self.buffers, self.buffers.packed.spec
@@ -474,8 +472,8 @@ class CompiledGradients(Team):
                 )
             for mask in buffers.masks:
                 mask[:] = to_panels(draw_mask(spec.num_hiddens, self.dropout)[:, 0])
-        buffers.has_keep[0] = keep is not None
-        if keep is not None:
-            buffers.keep[:] = keep
+        buffers.has_gradient_mask[0] = gradient_mask is not None
+        if gradient_mask is not None:
+            buffers.gradient_mask[:] = gradient_mask
         self.run()
         return buffers.nll.T.copy(), forward.last_state(spec, buffers.steps, len(inputs))

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from seqlm.core.compiling import START, jit_entry, jit_inline
+from seqlm.core.compiling import ZERO, jit_entry, jit_inline
 from seqlm.networks.compiled.cells import LAYOUTS, CellLayout
 from seqlm.networks.compiled.team import member_range
 from seqlm.networks.compiled.tiles import WIDTH, Matrix, Panels, copy, empty_panels, padded
@@ -39,7 +39,7 @@ class NetworkSpec(NamedTuple):
     embedding: int
     outputs: int
     output_bias: int
-    has_input_rows: bool
+    is_input_major: bool
     """Whether a matrix has a row for each of its inputs, as in the book, or for each output, as in
     the framework."""
 
@@ -97,7 +97,7 @@ def spec_of(settings: NetworkSettings, vocab_size: int) -> NetworkSpec:
         embedding=start.get(_EMBEDDING, _ABSENT),
         outputs=start["W_hq" if is_scratch else outputs],
         output_bias=start["b_q" if is_scratch else _OUTPUT_BIAS],
-        has_input_rows=is_scratch,
+        is_input_major=is_scratch,
     )
 
 
@@ -173,7 +173,7 @@ def weight_matrix(
     """Return the part of the flat array from ``start`` on as a matrix, which has a row for each
     input or output."""
     rows, columns = num_outputs, num_inputs
-    if spec.has_input_rows:
+    if spec.is_input_major:
         rows, columns = num_inputs, num_outputs
     return flat[start : start + rows * columns].reshape(rows, columns)
 
@@ -200,7 +200,7 @@ def pack(flat: Flat, packed: PackedWeights, member: int, size: int) -> None:
         packed.spec.num_hiddens,
         len(packed.spec.cell.input_blocks),
     )
-    is_transposed = not spec.has_input_rows
+    is_transposed = not spec.is_input_major
     panels = packed.recurrent.shape[1] // num_gates
     first, last = member_range(panels, 1, member, size)
     first_input, last_input = member_range(packed.inputs_back.shape[1], 1, member, size)
@@ -211,7 +211,7 @@ def pack(flat: Flat, packed: PackedWeights, member: int, size: int) -> None:
         for gate in range(num_gates):
             block = spec.cell.input_blocks[gate] * panels
             matrix = weight_matrix(spec, flat, starts[0] + gate * units * size_in, size_in, units)
-            copy(matrix, is_transposed, inputs[block : block + panels], START, first, last, False)
+            copy(matrix, is_transposed, inputs[block : block + panels], ZERO, first, last, False)
             if not is_one_hot(spec, layer):
                 back = packed.inputs_back[layer]
                 copy(matrix, not is_transposed, back, block * WIDTH, first_input, last_input, False)
@@ -221,7 +221,7 @@ def pack(flat: Flat, packed: PackedWeights, member: int, size: int) -> None:
                 matrix,
                 is_transposed,
                 packed.recurrent[layer][block : block + panels],
-                START,
+                ZERO,
                 first,
                 last,
                 False,
@@ -238,9 +238,9 @@ def pack(flat: Flat, packed: PackedWeights, member: int, size: int) -> None:
         _pack_bias(flat, layer, packed, first, last)
     matrix = weight_matrix(spec, flat, spec.outputs, units, spec.vocab_size)
     first, last = member_range(packed.outputs_back.shape[0], 1, member, size)
-    copy(matrix, not is_transposed, packed.outputs_back, START, first, last, False)
+    copy(matrix, not is_transposed, packed.outputs_back, ZERO, first, last, False)
     first, last = member_range(packed.outputs.shape[0], 1, member, size)
-    copy(matrix, is_transposed, packed.outputs, START, first, last, False)
+    copy(matrix, is_transposed, packed.outputs, ZERO, first, last, False)
     for token in range(first * WIDTH, min(last * WIDTH, spec.vocab_size)):
         packed.output_bias[token // WIDTH, 0, token % WIDTH] = flat[spec.output_bias + token]
 

@@ -15,7 +15,7 @@ import numpy as np
 import pandas as pd
 import torch
 from numpy.typing import NDArray
-from torch import nn
+from torch import Tensor, nn
 from torch.nn import functional
 
 from seqlm.core.elementary import Floats
@@ -35,13 +35,11 @@ Mask = NDArray[np.float32]
 
 # How much is measured.
 _MAX_TRAIN_TOKENS, _MAX_VAL_TOKENS = 1_000_000, 20_000
-"""Tokens that are read of longer splits: enough for small models, in no more time than a book
-takes."""
+"""Tokens read from longer splits: enough for small models."""
 _NUM_WINDOWS = 64
-"""Windows of ``gradients.num_steps`` tokens that reach and truncation are measured on."""
+"""Number of windows on which reach and truncation are measured."""
 _MAX_VOCAB = 128
-"""Only this many most frequent tokens are kept, the others count as ``<unk>``, to limit the
-cost."""
+"""Most frequent tokens that are kept, to limit the cost; the others become ``<unk>``."""
 MODELS: dict[str, tuple[str, Literal["tanh", "relu"]]] = {
     "scratch": ("scratch", "tanh"), "relu": ("rnn", "relu"), "gru": ("gru", "tanh"), "lstm": ("lstm", "tanh"),
 }  # fmt: skip
@@ -51,7 +49,7 @@ _UNGATED = ("scratch", "relu")
 # How the small models are trained.
 BATCH_SIZE = 32
 _LR, _GRAD_CLIP = 0.01, 1.0
-"""Of AdamW, falling linearly to zero; the largest norm of all gradients together."""
+"""Learning rate of AdamW, which falls linearly to zero; largest norm of the whole gradient."""
 
 
 def draw_windows(
@@ -66,9 +64,8 @@ def draw_windows(
             f"train has {len(ids)} tokens: gradients.num_steps must be at most {len(ids) - 1}"
         )
     starts = rng.integers(0, len(ids) - num_steps, batch_size)
-    windows: NDArray[np.int64] = np.asarray(ids)[starts[:, None] + np.arange(num_steps + 1)].astype(
-        np.int64
-    )
+    indices = starts[:, None] + np.arange(num_steps + 1)
+    windows: NDArray[np.int64] = np.asarray(ids)[indices].astype(np.int64)
     return windows
 
 
@@ -106,8 +103,10 @@ def train_briefly(
 
 
 def scale_recurrence(network: Network) -> None:
-    """Scale W_hh, drawn from N(0, 0.01²), to a spectral radius near 1: h^(1/2) times 0.01 by the
-    circular law."""
+    """Scale W_hh from N(0, 0.01²) to a spectral radius near 1.
+
+    By the circular law, the radius was 0.01 times the square root of its size.
+    """
     w_hh = network.named_weights()["W_hh"]
     w_hh *= 1 / (0.01 * len(w_hh) ** 0.5)
 
@@ -152,25 +151,23 @@ def draw_gradients(
     num_draws: int,
     rng: np.random.Generator,
 ) -> Floats:
-    """Return gradients of all weights over windows ``(B, T + 1)``, shape ``(num_draws,
-    weights)``."""
+    """Gradients of all weights over windows ``(B, T + 1)``, shape ``(num_draws, weights)``."""
     inputs, targets, state = windows[:, :-1], windows[:, 1:], network.initial_state(len(windows))
-    gradients = []
+    draws = []
     for _ in range(num_draws):
         factors = truncation.draw(inputs.shape[1], len(windows), rng)
         network.compute_gradients(inputs, targets, state, keep=factors)
-        flat = [np.asarray(gradient, np.float64).reshape(-1) for gradient in network.gradients]
-        gradients.append(np.concatenate(flat))
-    return np.stack(gradients)
+        gradients = [np.asarray(gradient, np.float64).reshape(-1) for gradient in network.gradients]
+        draws.append(np.concatenate(gradients))
+    return np.stack(draws)
 
 
 def gradient_error(draws: Floats, full: Floats) -> tuple[float, float]:
-    """Compare draws of a truncated gradient, shape ``(draws, weights)``, with the full one, shape
-    ``(weights,)``.
+    """Bias and spread of truncated gradients ``(draws, weights)``, relative to the full one's norm.
 
-    Return the bias, the distance of the mean of all draws from the full gradient, and the spread,
-    the root mean square distance of a draw from that mean. Both are relative to the norm of the
-    full gradient. Chance alone gives a bias of about spread / sqrt(draws).
+    The bias is the distance of the mean draw from the full gradient, the spread the root mean
+    square distance of a draw from the mean. Chance alone gives a bias of about spread /
+    sqrt(draws).
     """
     norm, mean = np.sqrt(np.square(full).sum()), draws.cumsum(0)[-1] / len(draws)
     bias = np.sqrt(np.square(mean - full).sum()) / norm
@@ -184,43 +181,44 @@ _LEAST_NORM = 1e-100
 """Smaller norms count as 0: their squares are too small for all their digits."""
 
 
-def reach(model: str, network: Network, ids: NDArray[np.int64]) -> Floats:
-    """Return the norm of the gradient of the last step's loss with respect to the state k steps
-    before, k = 0 .. T - 1.
+def gradient_norms(model: str, network: Network, ids: NDArray[np.int64]) -> Floats:
+    """Norm of the gradient of the last step's loss by the state k steps before, k = 0 .. T - 1.
 
-    ``model`` is "scratch", "relu", "gru" or "lstm". ``ids``: ``(B, T + 1)``, inputs and the last
-    target; norms are means over batch rows. For an LSTM it is the hidden state, not the memory
-    cell.
+    ``model``: a key of :data:`MODELS`. ``ids``: ``(B, T + 1)``, inputs and the last target. Norms
+    are means over batch rows. The state of an LSTM is its hidden state, not its memory cell.
     """
-    weights = {
-        name: torch.from_numpy(weight).double() for name, weight in network.weight_copies().items()
-    }
-    if model == "scratch":
-        of_cell = {
-            "weight_ih": weights["W_xh"].T,
-            "weight_hh": weights["W_hh"].T,
-            "bias_ih": weights["b_h"],
-        }
-        of_cell["bias_hh"] = torch.zeros_like(weights["b_h"])
-        w_hq, b_q = weights["W_hq"], weights["b_q"]
-    else:
-        of_cell = {
-            name: weights[f"layers.0.{name}_l0"]
-            for name in ("weight_ih", "weight_hh", "bias_ih", "bias_hh")
-        }
-        w_hq, b_q = weights["output.weight"].T, weights["output.bias"]
-    num_hiddens, vocab_size = w_hq.shape
-    cell = _CELLS[model](vocab_size, num_hiddens, dtype=torch.float64)
-    cell.load_state_dict(of_cell)
+    cell, w_hq, b_q = _double_precision(model, network)
     inputs, targets = torch.from_numpy(ids[:, :-1].T), torch.from_numpy(ids[:, -1])
     state, states = None, []
-    for one_hot in functional.one_hot(inputs, vocab_size).double():
+    for one_hot in functional.one_hot(inputs, cell.input_size).double():
         state = cell(one_hot, state)
         states.append(state[0] if isinstance(state, tuple) else state)
     loss = functional.cross_entropy(states[-1] @ w_hq + b_q, targets, reduction="sum")
     gradients = torch.autograd.grad(loss, states[::-1])
     norms = np.array([float(gradient.norm(dim=1).mean()) for gradient in gradients])
     return np.where(norms < _LEAST_NORM, 0.0, norms)
+
+
+def _double_precision(model: str, network: Network) -> tuple[nn.RNNCellBase, Tensor, Tensor]:
+    """The network's cell, and the weights ``(h, q)`` and biases of its output layer."""
+    arrays = network.weight_copies().items()
+    weights = {name: torch.from_numpy(array).double() for name, array in arrays}
+    if model == "scratch":
+        w_hq, b_q = weights["W_hq"], weights["b_q"]
+        cell_weights = {
+            "weight_ih": weights["W_xh"].T,
+            "weight_hh": weights["W_hh"].T,
+            "bias_ih": weights["b_h"],
+            "bias_hh": torch.zeros_like(weights["b_h"]),
+        }
+    else:
+        w_hq, b_q = weights["output.weight"].T, weights["output.bias"]
+        names = ("weight_ih", "weight_hh", "bias_ih", "bias_hh")
+        cell_weights = {name: weights[f"layers.0.{name}_l0"] for name in names}
+    num_hiddens, vocab_size = w_hq.shape
+    cell = _CELLS[model](vocab_size, num_hiddens, dtype=torch.float64)
+    cell.load_state_dict(cell_weights)
+    return cell, w_hq, b_q
 
 
 @dataclass(frozen=True)
@@ -233,7 +231,7 @@ class Task:
     vocab_size: int
     seed: int
     num_threads: int | None
-    """How many threads share the measurements, each of a small model; None: as many as help."""
+    """Threads that share the measurements; None: chosen automatically."""
 
     @property
     def windows(self) -> NDArray[np.int64]:
@@ -254,31 +252,27 @@ def study_gradients(
     seed: int,
     num_threads: int | None = None,
 ) -> tuple[Tables, dict[str, Any]]:
-    """Measure gradients on a training stream; val judges models after short training. Return tables
-    and a summary.
+    """Measure gradients on a training stream and return tables and a summary.
 
-    Tables and their columns: ``reach`` (model, moment, k, norm): the gradient of a step's loss with
-    respect to the state k steps before, relative to k = 0; ``radius`` (model, minibatch,
-    spectral_radius) of W_hh; ``truncation`` (strategy, length, bias, spread, standard_error);
-    ``trained`` (strategy, length, seed, val_perplexity). They do not depend on the number of
-    threads, by default as many as help. Raises DataError if a split is too short.
+    Tables and their columns: ``reach`` (model, moment, k, norm): the gradient of a step's loss by
+    the state k steps before, relative to k = 0; ``radius`` (model, minibatch, spectral_radius) of
+    W_hh; ``truncation`` (strategy, length, bias, spread, standard_error); ``trained`` (strategy,
+    length, seed, val_perplexity). They do not depend on the number of threads. Raises DataError if
+    a split is too short.
     """
     if len(val_ids) < 2:
         raise DataError(f"val has too few tokens ({len(val_ids)}): perplexity needs at least 2")
     size = min(vocab_size, _MAX_VOCAB)
-    train, val = (
-        keep_frequent(train_ids[:_MAX_TRAIN_TOKENS], size),
-        keep_frequent(val_ids[:_MAX_VAL_TOKENS], size),
-    )
+    train = keep_frequent(train_ids[:_MAX_TRAIN_TOKENS], size)
+    val = keep_frequent(val_ids[:_MAX_VAL_TOKENS], size)
     task = Task(params, train, val, size, seed, num_threads)
     tables = _reach(task) | {"truncation": _truncation(task), "trained": _trained(task)}
-    radii = tables["radius"].groupby("model", sort=False)["spectral_radius"]
-    summary = {
-        model: {"initial": float(found.iloc[0]), "trained": float(found.iloc[-1])}
-        for model, found in radii
+    radii = {
+        model: {"initial": float(radius.iloc[0]), "trained": float(radius.iloc[-1])}
+        for model, radius in tables["radius"].groupby("model", sort=False)["spectral_radius"]
     }
     settings = params.model_dump(include={"num_hiddens", "num_steps", "num_minibatches"})
-    return tables, {"spectral_radius": summary, "settings": settings | {"vocab_size": size}}
+    return tables, {"spectral_radius": radii, "settings": settings | {"vocab_size": size}}
 
 
 def keep_frequent(ids: Ids, num_kept: int) -> Ids:
@@ -292,9 +286,9 @@ def _reach(task: Task) -> Tables:
         (name, build_network(_settings(task.params, name), task.vocab_size, task.seed))
         for name in MODELS
     ]
-    norms, radii = (
-        list(chain(*rows)) for rows in zip(*task.map(_reach_of_model, networks), strict=True)
-    )
+    measured = task.map(_reach_of_model, networks)
+    norms = chain.from_iterable(norms for norms, _ in measured)
+    radii = chain.from_iterable(radii for _, radii in measured)
     return {
         "reach": pd.DataFrame(norms, columns=["model", "moment", "k", "norm"]),
         "radius": pd.DataFrame(radii, columns=["model", "minibatch", "spectral_radius"]),
@@ -302,33 +296,30 @@ def _reach(task: Task) -> Tables:
 
 
 def _reach_of_model(task: Task, model: tuple[str, Network]) -> tuple[list[Row], list[Row]]:
-    """Return a model's rows of the tables ``reach`` and ``radius``.
+    """A model's rows of the tables ``reach`` and ``radius``.
 
-    The radius is measured at the beginning, after 1/16, 1/4 and 1/2 of the minibatches, and at the
-    end.
+    The radius is measured before training, after 1/16, 1/4 and 1/2 of the minibatches, and after
+    training.
     """
-    params, (name, network) = task.params, model
+    name, network = model
     weight = network.named_weights()["W_hh" if name == "scratch" else "layers.0.weight_hh_l0"]
+    measured_at = {0, *(task.params.num_minibatches // part for part in (16, 4, 2, 1))}
+    norms: list[Row] = []
     radii: list[Row] = []
 
-    def record(num_trained: int) -> None:
-        if name in _UNGATED and num_trained in {
-            0,
-            *(params.num_minibatches // part for part in (16, 4, 2, 1)),
-        }:
-            radii.append(
-                (name, num_trained, np.abs(np.linalg.eigvals(np.asarray(weight, np.float64))).max())
-            )
+    def measure_norms(moment: str) -> None:
+        by_lag = gradient_norms(name, network, task.windows)
+        norms.extend((name, moment, k, norm / by_lag[0]) for k, norm in enumerate(by_lag))
 
-    norms = {"initial": reach(name, network, task.windows)}
-    train_briefly(network, task.train_ids, params, task.seed, record)
-    norms["trained"] = reach(name, network, task.windows)
-    rows = (
-        (name, moment, k, norm / found[0])
-        for moment, found in norms.items()
-        for k, norm in enumerate(found)
-    )
-    return list(rows), radii
+    def measure_radius(num_trained: int) -> None:
+        if name in _UNGATED and num_trained in measured_at:
+            radius = np.abs(np.linalg.eigvals(np.asarray(weight, np.float64))).max()
+            radii.append((name, num_trained, radius))
+
+    measure_norms("initial")
+    train_briefly(network, task.train_ids, task.params, task.seed, measure_radius)
+    measure_norms("trained")
+    return norms, radii
 
 
 def scratch_network(task: Task, seed: int) -> Network:
@@ -352,11 +343,10 @@ def network_settings(
 
 def _truncation(task: Task) -> pd.DataFrame:
     cuts = truncations(task.params.lengths)
-    errors = zip(cuts, task.map(_truncation_error, cuts), strict=True)
-    rows = [
-        (cut.strategy, cut.length, *found, found[1] / np.sqrt(task.params.num_draws))
-        for cut, found in errors
-    ]
+    rows = []
+    for cut, (bias, spread) in zip(cuts, task.map(_truncation_error, cuts), strict=True):
+        standard_error = spread / np.sqrt(task.params.num_draws)
+        rows.append((cut.strategy, cut.length, bias, spread, standard_error))
     return pd.DataFrame(rows, columns=["strategy", "length", "bias", "spread", "standard_error"])
 
 

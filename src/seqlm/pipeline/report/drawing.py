@@ -8,16 +8,19 @@ from matplotlib.figure import Figure
 
 from seqlm.core.files import read_csv, read_json, write_text
 from seqlm.core.layout import Layout
+from seqlm.core.progress import count_noun
 from seqlm.models.names import NETWORK_NAMES
 from seqlm.pipeline.report.figures.charts import highlights_figure
 from seqlm.pipeline.report.figures.plots import Plot, draw, read_plots
 from seqlm.pipeline.report.figures.style import model_styles, svg_text
-from seqlm.pipeline.report.findings import highlights, read_main_table
+from seqlm.pipeline.report.statements import chart_rows, read_main_table
 from seqlm.vocab.kinds import token_kind
 
-Drawn = Iterator[tuple[str, Figure]]
+Figures = Iterator[tuple[str, Figure]]
+"""Pairs of a name and a figure."""
+Plots = dict[str, Plot]
 CORPORA = ("time_machine", "tiny_shakespeare")
-"""The texts of benchmarks/curves.py; the page of another text leaves its figures out."""
+"""Texts of benchmarks/curves.py; pages of other texts leave its figures out."""
 MAX_RUNS = 6
 """Runs whose learning curves are drawn."""
 _CURVES = NETWORK_NAMES | {
@@ -26,147 +29,124 @@ _CURVES = NETWORK_NAMES | {
     "lstm+n-gram": "LSTM + n-grams",
 }
 _STUDIED = {"scratch": "RNN with tanh", "relu": "RNN with ReLU", "gru": "GRU", "lstm": "LSTM"}
+_NGRAMS = {1: "unigrams", 2: "bigrams", 3: "trigrams"}
 _LEAST_NORM = 1e-12
-"""Of a gradient, relative to that at the last token."""
+"""Smallest gradient norm that is drawn, relative to that at the last token."""
 _SMOOTHING_WINDOW = 9
-"""Positions whose perplexities are averaged, because those of single positions are noisy."""
+"""Positions whose perplexities are averaged, because single ones are noisy."""
 
 
 def draw_all(layout: Layout) -> None:
-    """Draw every figure into a file of its own.
+    """Draw every figure into its own file, such as ``evaluate-highlights`` or ``curves-data``.
 
-    A figure is named after the stage or benchmark whose tables it shows: ``evaluate-highlights``,
-    ``curves-data``. Raises DataError if a table is missing or broken.
+    Names begin with the stage or benchmark whose tables they show. Raises DataError if a table is
+    missing or broken; then no file changes.
     """
-    # All figures are drawn before the first is written, so that a broken table leaves the files
-    # unchanged.
-    subjects, plots = (
-        (_of_models, _of_ngrams, _of_sine, _of_gradients, _of_curves),
-        read_plots(layout.pipeline),
-    )
-    drawn = {
-        name: svg_text(figure)
-        for name, figure in chain.from_iterable(of(layout, plots) for of in subjects)
-    }
-    for name, text in drawn.items():
-        write_text(layout.figure(name), text)
+    plots = read_plots(layout.pipeline)
+    subjects = (draw_models, draw_ngrams, draw_sine, draw_gradients, draw_curves)
+    figures = chain.from_iterable(subject(layout, plots) for subject in subjects)
+    svgs = {name: svg_text(figure) for name, figure in figures}
+    for name, svg in svgs.items():
+        write_text(layout.figure(name), svg)
 
 
-def contrasting(models: Collection[str], table: pd.DataFrame) -> list[str]:
-    """Return at most three of some models, the best on val first: the best of each family, and the
-    worst of all."""
+def extreme_models(models: Collection[str], table: pd.DataFrame) -> list[str]:
+    """At most three models, best first: the best of each family and the worst of all, on val."""
     rows = table[table["model"].isin(models)].sort_values("val_bits", kind="stable")
     best = rows.drop_duplicates("family")["model"]
     return list(dict.fromkeys([*best, *rows["model"].tail(1)]))[:3]
 
 
 def smoothed(positions: pd.DataFrame, model: str) -> pd.DataFrame:
-    """Return a model's perplexities by position, averaged over neighbours except at the
-    beginning."""
+    """A model's perplexities by position, averaged over neighbours except at the beginning."""
     rows = positions[positions["model"] == model]
-    smooth = rows["perplexity"].rolling(_SMOOTHING_WINDOW, center=True, min_periods=1).mean()
-    return rows.assign(
-        perplexity=smooth.where(rows["position"] > _SMOOTHING_WINDOW, rows["perplexity"])
-    )
+    means = rows["perplexity"].rolling(_SMOOTHING_WINDOW, center=True, min_periods=1).mean()
+    is_smoothed = rows["position"] > _SMOOTHING_WINDOW
+    return rows.assign(perplexity=means.where(is_smoothed, rows["perplexity"]))
 
 
-def _of_models(layout: Layout, plots: dict[str, Plot]) -> Drawn:
+def draw_models(layout: Layout, plots: Plots) -> Figures:
+    """Figures of the ``evaluate`` stage."""
     folder, table = layout.reports("evaluate"), read_main_table(layout)
-    history, positions, orders = (
-        read_csv(folder / f"{name}.csv") for name in ("history", "positions", "orders")
-    )
-    styles, shown = model_styles(table), contrasting(set(positions["model"]), table)
-    runs = (
-        table[table["model"].isin(history["run"])]
-        .sort_values("val_bits", kind="stable")["model"]
-        .head(MAX_RUNS)
-    )
-    history = pd.concat([history[history["run"] == run] for run in runs] or [history])
-    kinds = [token_kind(token).noun + "s, " for token in orders["token"]]
-    yield "evaluate-highlights", highlights_figure(highlights(table))
-    positions = pd.concat([smoothed(positions, model) for model in shown] or [positions])
-    yield (
-        "evaluate-positions",
-        draw(positions, plots["reports/evaluate/positions.csv"], "model", styles=styles),
-    )
-    orders = orders.assign(kind=kinds + orders["smoothing"].str.title())
+    yield "evaluate-highlights", highlights_figure(chart_rows(table))
+    styles = model_styles(table)
+
+    positions = read_csv(folder / "positions.csv")
+    models = extreme_models(set(positions["model"]), table)
+    smooth = pd.concat([smoothed(positions, model) for model in models] or [positions])
+    plot = plots["reports/evaluate/positions.csv"]
+    yield "evaluate-positions", draw(smooth, plot, "model", styles=styles)
+
+    orders = read_csv(folder / "orders.csv")
+    nouns = [f"{token_kind(token).noun}s, " for token in orders["token"]]
+    orders = orders.assign(kind=nouns + orders["smoothing"].str.title())
     yield "evaluate-orders", draw(orders, plots["reports/evaluate/orders.csv"], "kind")
-    yield (
-        "evaluate-learning",
-        draw(history, plots["Perplexity of the runs"], styles=styles, panels="run", columns=2),
-    )
+
+    history = read_csv(folder / "history.csv")
+    trained = table[table["model"].isin(history["run"])].sort_values("val_bits", kind="stable")
+    runs = trained["model"].head(MAX_RUNS)
+    history = pd.concat([history[history["run"] == run] for run in runs] or [history])
+    plot = plots["Perplexity of the runs"]
+    yield "evaluate-learning", draw(history, plot, styles=styles, panels="run", columns=2)
 
 
-def _of_ngrams(layout: Layout, plots: dict[str, Plot]) -> Drawn:
-    names = {1: "unigrams", 2: "bigrams", 3: "trigrams"}
-    for kind, name, by in (
-        ("word", "zipf", "n"),
-        ("word", "growth", ""),
-        ("char", "epsilons", "order"),
-    ):
+def draw_ngrams(layout: Layout, plots: Plots) -> Figures:
+    """Figures of the ``ngrams`` stage."""
+
+    def figure(kind: str, name: str, group: str = "") -> Figure:
         table = read_csv(layout.reports("ngrams", kind, f"{name}.csv"))
-        if by:
-            shown = names if by == "n" else {}
-            table[by] = [
-                shown.get(n, f"order {n}" if by == "order" else f"{n}-grams") for n in table[by]
-            ]
-        yield f"ngrams-{kind}-{name}", draw(table, plots[f"reports/ngrams/{kind}/{name}.csv"], by)
+        if group == "n":
+            table["n"] = [_NGRAMS.get(n, f"{n}-grams") for n in table["n"]]
+        elif group == "order":
+            table["order"] = [f"order {order}" for order in table["order"]]
+        return draw(table, plots[f"reports/ngrams/{kind}/{name}.csv"], group)
+
+    yield "ngrams-word-zipf", figure("word", "zipf", "n")
+    yield "ngrams-word-growth", figure("word", "growth")
+    yield "ngrams-char-epsilons", figure("char", "epsilons", "order")
 
 
-def _of_sine(layout: Layout, plots: dict[str, Plot]) -> Drawn:
-    table, plot = (
-        read_csv(layout.reports("sine", "predictions.csv")),
-        plots["Predictions of the sine"],
-    )
+def draw_sine(layout: Layout, plots: Plots) -> Figures:
+    """Figures of the ``sine`` stage."""
+    table = read_csv(layout.reports("sine", "predictions.csv"))
     names = {"one_step": "one step ahead", "multi_step": "from its own earlier predictions"}
-    ahead = {
-        name: f"{name[6:]} steps ahead".replace("1 steps", "1 step")
-        for name in table
-        if name.startswith("ahead_")
-    }
+    ks = {name: int(name[6:]) for name in table if name.startswith("ahead_")}
+    ahead = {name: f"{count_noun(k, 'step')} ahead" for name, k in ks.items()}
+    labels = plots["Predictions of the sine"]
+    plot = Plot("time", ["prediction"], labels.x_label, labels.y_label)
     for figure, columns in (("sine-steps", names), ("sine-ahead", ahead)):
-        long = table.melt(["time", "observed"], list(columns), "panel", "prediction").replace(
-            {"panel": columns}
-        )
-        one = Plot("time", ["prediction"], plot.x_label, plot.y_label)
-        yield (
-            figure,
-            draw(long.rename(columns={"observed": "data"}), one, panels="panel", reference="data"),
-        )
+        long = table.melt(["time", "observed"], list(columns), "panel", "prediction")
+        long = long.replace({"panel": columns}).rename(columns={"observed": "data"})
+        yield figure, draw(long, plot, panels="panel", reference="data")
     errors = read_csv(layout.reports("sine", "errors.csv"))
     yield "sine-errors", draw(errors, plots["reports/sine/errors.csv"], "network")
 
 
-def _of_gradients(layout: Layout, plots: dict[str, Plot]) -> Drawn:
-    tables = {
-        name: read_csv(layout.reports("gradients", f"{name}.csv"))
-        for name in ("reach", "truncation", "trained")
-    }
-    # A curve ends where it leaves the scale; and so small a bias comes from drawing alone.
-    tables["reach"] = tables["reach"][tables["reach"]["norm"] >= _LEAST_NORM].replace(
-        {"model": _STUDIED}
-    )
-    truncation = tables["truncation"]
-    tables["truncation"] = truncation.assign(
-        bias=truncation["bias"].where(truncation["bias"] > 2 * truncation["standard_error"])
-    )
-    yield (
-        "gradients-reach",
-        draw(tables["reach"], plots["reports/gradients/reach.csv"], "model", panels="moment"),
-    )
-    yield (
-        "gradients-truncation",
-        draw(tables["truncation"], plots["Truncated gradients"], "strategy"),
-    )
-    radius = read_csv(layout.reports("gradients", "radius.csv")).replace({"model": _STUDIED})
-    yield "gradients-radius", draw(radius, plots["reports/gradients/radius.csv"], "model")
-    yield (
-        "gradients-trained",
-        draw(tables["trained"], plots["reports/gradients/trained.csv"], "strategy"),
-    )
+def draw_gradients(layout: Layout, plots: Plots) -> Figures:
+    """Figures of the ``gradients`` stage."""
+
+    def table(name: str) -> pd.DataFrame:
+        rows = read_csv(layout.reports("gradients", f"{name}.csv"))
+        return rows.replace({"model": _STUDIED}) if "model" in rows else rows
+
+    reach = table("reach")
+    reach = reach[reach["norm"] >= _LEAST_NORM]  # a curve ends where it leaves the scale
+    plot = plots["reports/gradients/reach.csv"]
+    yield "gradients-reach", draw(reach, plot, "model", panels="moment")
+
+    truncation = table("truncation")
+    is_biased = truncation["bias"] > 2 * truncation["standard_error"]  # not by chance alone
+    truncation = truncation.assign(bias=truncation["bias"].where(is_biased))
+    yield "gradients-truncation", draw(truncation, plots["Truncated gradients"], "strategy")
+
+    plot = plots["reports/gradients/radius.csv"]
+    yield "gradients-radius", draw(table("radius"), plot, "model")
+    plot = plots["reports/gradients/trained.csv"]
+    yield "gradients-trained", draw(table("trained"), plot, "strategy")
 
 
-def _of_curves(layout: Layout, _: dict[str, Plot]) -> Drawn:
+def draw_curves(layout: Layout, _: Plots) -> Figures:
+    """Figures of benchmarks/curves.py, on the pages of its texts only."""
     if read_json(layout.corpus_record)["name"] not in CORPORA:
         return
     test, val = "bits per character on test", "bits per character on val"

@@ -22,8 +22,8 @@ from seqlm.models.info import read_description
 from seqlm.networks.building import read_weights
 from seqlm.ngrams.models.kneser_ney import KneserNey
 from seqlm.ngrams.models.registry import load_counts
-from seqlm.pipeline.report.findings import read_main_table, three
 from seqlm.pipeline.report.rendering import render
+from seqlm.pipeline.report.statements import read_main_table, showcase_models
 from seqlm.train.settings import run_names
 from seqlm.vocab.corpus import load_split
 from seqlm.vocab.vocabulary import Vocab
@@ -73,7 +73,7 @@ def build_playground(layout: Layout) -> str:
         "tokens": vocab.tokens,
         "ngrams": ngrams,
         "networks": networks,
-        "chosen": sorted(three(names, table), key=history.__contains__),  # n-grams first
+        "chosen": sorted(showcase_models(names, table), key=history.__contains__),  # n-grams first
         "labels": table.set_index("model")["label"].to_dict(),
         "history": history,
         "val": {"length": len(val), "bits": _width(val)},

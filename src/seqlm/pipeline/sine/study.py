@@ -27,9 +27,9 @@ Predictor = Callable[[Floats], Floats]
 """Returns the next value for each row of ``(B, tau)`` features, shape ``(B, 1)``."""
 
 _FREQUENCY, _NOISE = 0.01, 0.2
-"""Of the series: radians per step; standard deviation."""
+"""Of the series: frequency in radians per step, and standard deviation of the noise."""
 _NUM_HIDDENS, _LR, _BATCH_SIZE = 10, 0.01, 16
-"""Of the MLP and the RNN, and of their training with Adam."""
+"""Hidden units of the MLP and the RNN; learning rate and batch size of Adam."""
 _NUM_TAU_SEEDS = 5
 _NETWORK_SEED = 1
 """Seeds networks together with the setting ``seed``, which alone seeds the noise of the series."""
@@ -68,8 +68,7 @@ class SineMLP(nn.Sequential):
 
 
 class SineRNN(nn.Module):
-    """A recurrent network with tanh for the same task (exercise 8.6-3): it reads the tau values one
-    by one."""
+    """A recurrent network that reads the tau values one by one (exercise 8.6-3)."""
 
     def __init__(self, num_hiddens: int, rng: np.random.Generator) -> None:
         """Draw weights as PyTorch does."""
@@ -111,11 +110,8 @@ def train_model(
     The book's loss has no factor 1/2.
     """
     weights = [weight for weight in network.parameters() if weight.requires_grad]
-    optimizer, inputs, targets = (
-        Optimizer("adamw", weights),
-        torch.tensor(features),
-        torch.tensor(labels),
-    )
+    optimizer = Optimizer("adamw", weights)
+    inputs, targets = torch.tensor(features), torch.tensor(labels)
     losses = []
     for _ in range(num_epochs):
         for batch in torch.split(torch.from_numpy(rng.permutation(len(inputs))), _BATCH_SIZE):
@@ -144,9 +140,8 @@ def k_step_predictions(predict: Predictor, series: Floats, tau: int, max_k: int)
     Row i starts from the observed values i .. i + tau - 1; its column k - 1 predicts value
     ``i + tau + k - 1`` (indices from 0).
     """
-    return _predict_ahead(
-        predict, np.lib.stride_tricks.sliding_window_view(series[: len(series) - max_k], tau), max_k
-    )
+    observed = np.lib.stride_tricks.sliding_window_view(series[: len(series) - max_k], tau)
+    return _predict_ahead(predict, observed, max_k)
 
 
 def multi_step_predictions(predict: Predictor, series: Floats, tau: int, start: int) -> Floats:
@@ -155,17 +150,15 @@ def multi_step_predictions(predict: Predictor, series: Floats, tau: int, start: 
 
 
 def _predict_ahead(predict: Predictor, observed: Floats, num_steps: int) -> Floats:
-    """Return the values that follow each row of ``(B, tau)`` observed values, shape ``(B,
-    num_steps)``."""
+    """Values after each row of ``(B, tau)`` observed values, shape ``(B, num_steps)``."""
     values, tau = observed, observed.shape[1]
     for _ in range(num_steps):
         values = np.concatenate([values, predict(values[:, -tau:])], axis=1)
     return values[:, tau:]
 
 
-def curvature(predict: Predictor, features: Floats) -> float:
-    """Return the root mean square of f(x) + f(-x) - 2 f(0) over the windows x: zero if f is linear
-    (affine)."""
+def nonlinearity(predict: Predictor, features: Floats) -> float:
+    """Root mean square of f(x) + f(-x) - 2 f(0) over the windows x: zero if f is affine."""
     at_zero = predict(np.zeros_like(features[:1]))
     return float(np.sqrt(np.mean((predict(features) + predict(-features) - 2 * at_zero) ** 2)))
 
@@ -210,7 +203,7 @@ def study_sine(params: SineParams, seed: int) -> tuple[dict[str, pd.DataFrame], 
         "rmse": {f"k_{k}": float(rmse["MLP"][k - 1]) for k in params.steps},
         "repeat_loss": float(np.mean((labels - repeat_last(features)) ** 2)),
         "repeat_rmse": {f"k_{k}": float(rmse[_REPEAT][k - 1]) for k in params.steps},
-        "curvature": curvature(mlp, features),
+        "curvature": nonlinearity(mlp, features),
         "noise_floor": _NOISE,
     }
     return tables, summary
@@ -231,23 +224,19 @@ def _training_pairs(series: Floats, tau: int, params: SineParams) -> tuple[Float
 
 
 def _rmse(predict: Predictor, series: Floats, tau: int, max_k: int, params: SineParams) -> Floats:
-    """Return the error of k-step predictions after the training pairs; the settings see to it that
-    there are some."""
+    """Errors of k-step predictions after the training pairs."""
     return rmse_by_k(k_step_predictions(predict, series, tau, max_k), series, tau, params.num_train)
 
 
-def _by_network(index: str, value: str, found: Mapping[str, Iterable[float]]) -> pd.DataFrame:
-    rows = [
-        (name, number, each)
-        for name, values in found.items()
-        for number, each in enumerate(values, 1)
-    ]
+def _by_network(index: str, value: str, curves: Mapping[str, Iterable[float]]) -> pd.DataFrame:
+    rows: list[tuple[str, int, float]] = []
+    for name, values in curves.items():
+        rows += [(name, number, point) for number, point in enumerate(values, 1)]
     return pd.DataFrame(rows, columns=["network", index, value])
 
 
 def _predictions(predict: Predictor, series: Floats, params: SineParams) -> pd.DataFrame:
-    """Return predictions of each point in time; cells before the first possible prediction are
-    empty."""
+    """Predictions of each point in time; cells before the first possible one are empty."""
     tau, start = params.tau, params.num_train + params.tau
     predictions = {"one_step": k_step_predictions(predict, series, tau, 1)[:, 0]}
     predictions["multi_step"] = multi_step_predictions(predict, series, tau, start)
@@ -268,9 +257,8 @@ def _compare_taus(params: SineParams, seed: int) -> pd.DataFrame:
     """
     rows = []
     for noise, tau in itertools.product((_NOISE, 0.0), params.taus):
-        errors = [
-            _one_step_rmse(params, noise, tau, seed + number) for number in range(_NUM_TAU_SEEDS)
-        ]
+        seeds = range(seed, seed + _NUM_TAU_SEEDS)
+        errors = [_one_step_rmse(params, noise, tau, series_seed) for series_seed in seeds]
         rows.append((tau, noise, float(np.mean(errors)), float(np.std(errors, ddof=1))))
     return pd.DataFrame(rows, columns=["tau", "noise", "rmse", "deviation"])
 

@@ -90,5 +90,6 @@ function showScores() {
     return make("tr", {}, make("th", {scope: "row", textContent: name}), ...cells.map(textContent => make("td", {textContent})));
   };
   find("scores").replaceChildren(row("you", game.ranks), ...Array.from(game.models, ([name, {ranks, bits}]) => row(labelOf(name), ranks, bits)));
-  find("guessed").textContent = game.ranks.length;
+  const count = game.ranks.length;
+  find("guessed").textContent = `${count} character${count === 1 ? "" : "s"}`;
 }

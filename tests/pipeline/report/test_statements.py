@@ -6,7 +6,7 @@ import textwrap
 import pandas as pd
 import pytest
 
-from seqlm.pipeline.report import findings
+from seqlm.pipeline.report import statements
 
 COMMON = {
     "run": None, "token": "char", "counted_token": None, "smoothing": None, "order": None, "members": None,
@@ -61,37 +61,37 @@ ON_UNSEEN, ON_VAL = "Best on unseen text: ", "Best on val: "
     ],
 )  # fmt: skip
 def test_the_best_model_is_named_with_its_certainty(rows: tuple[dict, ...], begins: str, ends: str) -> None:
-    said = findings.best_finding(table(*rows))
+    said = statements.best_model(table(*rows))
     assert (said[: len(begins)], said[-len(ends) :]) == (begins, ends)
 
 
 def test_models_that_keep_learning_are_a_note_if_they_are_better() -> None:
-    found = findings.learning_finding(table(MIXTURE, NET | {"dynamic": True, "test_bits": 1.85}))
+    found = statements.dynamic_models(table(MIXTURE, NET | {"dynamic": True, "test_bits": 1.85}))
     assert found.endswith(" reach 1.85.")
-    assert findings.learning_finding(table(MIXTURE, NET | {"dynamic": True, "test_bits": 1.95})) == ""
-    assert findings.learning_finding(table(MIXTURE, NET)) == ""
+    assert statements.dynamic_models(table(MIXTURE, NET | {"dynamic": True, "test_bits": 1.95})) == ""
+    assert statements.dynamic_models(table(MIXTURE, NET)) == ""
 
 
 def test_a_network_that_memorised_its_text_is_named_if_a_guess_is_better() -> None:
     guess = row("guess", "ngram", 4.7, 4.7, order=0)
     learned, memorised = NET | {"seen_bits": 1.7}, row("rnn", "network", 7.0, 7.2, seen_bits=0.3)
-    found = findings.memorising_finding(table(learned, guess, memorised))
+    found = statements.memorising_network(table(learned, guess, memorised))
     assert re.findall(r"RNN|\d[\d.,]*\d", found) == ["RNN", "0.30", "10,000", "7.20", "4.70"]
     # Better than a guess, badly trained without memorising, infinite, or nothing to compare with.
-    others = [NET | {"seen_bits": 0.2}, memorised | {"seen_bits": 5.0}, memorised | {"test_bits": None}]
-    assert [findings.memorising_finding(table(learned, guess, other)) for other in others] == [""] * 3
-    assert findings.memorising_finding(table(learned, memorised)) == ""
+    others = [NET | {"seen_bits": 0.2}, memorised | {"seen_bits": 3.0}, memorised | {"test_bits": None}]
+    assert [statements.memorising_network(table(learned, guess, other)) for other in others] == [""] * 3
+    assert statements.memorising_network(table(learned, memorised)) == ""
 
 
 def test_the_summary_has_the_models_of_the_chart_and_the_findings() -> None:
     found = table(MIXTURE, COUNTS, row("guess", "ngram", 4.7, 4.7, order=0), NET | {"dynamic": True, "seen_bits": None})
-    assert findings.summary_text(found).splitlines() == [
+    assert statements.summary_text(found).splitlines() == [
         "bits per character (lower is better)  unseen text         training text",
         "MIX                                          1.90  ±0.20           1.00",
         "COUNTS                                       1.96                  1.00",
         "GUESS                                        4.70                  1.00",
         "",
-        *textwrap.wrap(findings.best_finding(found), 100),
+        *textwrap.wrap(statements.best_model(found), 100),
     ]
 
 
@@ -104,23 +104,23 @@ def test_highlights_are_chosen_on_val() -> None:
         row("counts", "ngram", 2.5, 5, **counts),
         row("lucky", "ngram", 3, 2, **counts),
     ]
-    assert findings.highlights(table(*rows))["model"].tolist() == ["net", "counts"]
+    assert statements.chart_rows(table(*rows))["model"].tolist() == ["net", "counts"]
 
 
 def test_questions_are_asked_if_the_numbers_raise_them() -> None:
     guess = row("guess", "ngram", 4.7, 4.7, order=0, smoothing="uniform")
     counts = row("counts", "ngram", 1.9, 1.96, counted_token="char", order=3, smoothing="kneser-ney")
     net = NET | {"network": "lstm"}
-    found = findings.facts(table(counts, net, guess), "my.txt", "the sea came in and the sea went out")
+    found = statements.faq_facts(table(counts, net, guess), "my.txt", "the sea came in and the sea went out")
     assert (found["lstm"], found["ngrams"], found["kneser_ney"], found["short"]) == (True, True, True, 10_000)
     assert (found["memorised"], found["compressors"]) == (None, "")
     # A network that is better, on val or on test, and a long text.
     for other in ({"val_bits": 1.8}, {"test_bits": 1.9}, {"train_chars": 2_000_000}):
-        assert findings.facts(table(counts, net | other, guess), "my.txt", "")["short"] == 0
-    only_counts = findings.facts(table(counts | {"smoothing": "laplace"}, guess), "my.txt", "x")
+        assert statements.faq_facts(table(counts, net | other, guess), "my.txt", "")["short"] == 0
+    only_counts = statements.faq_facts(table(counts | {"smoothing": "laplace"}, guess), "my.txt", "x")
     assert (only_counts["lstm"], only_counts["kneser_ney"], only_counts["short"]) == (False, False, 0)
     memorised = row("rnn", "network", 7.0, 7.2, seen_bits=0.3)
-    found = findings.facts(table(counts, memorised, guess), "time_machine", "x" * 17_063)
+    found = statements.faq_facts(table(counts, memorised, guess), "time_machine", "x" * 17_063)
     assert (found["memorised"]["test_bits"], found["guessed"]) == (7.2, 4.7)
     assert "PPMd needs 2.06" in found["compressors"]
     assert found["packed"] < 0.1  # the same letter again and again

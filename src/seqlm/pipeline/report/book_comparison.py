@@ -1,0 +1,248 @@
+"""Comparison of the book's values with those of a run, in two tables.
+
+``printed`` contains what chapter 8 of *Dive into Deep Learning*, edition 0.16, prints; ``derived``
+what the chapter's code computes but no page prints. ``book.yaml`` holds the values and the allowed
+ranges. Both tables apply only to the book's corpus.
+"""
+
+import math
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from ruamel.yaml import YAML
+
+from seqlm.core.files import read_csv, read_json
+from seqlm.core.layout import Layout
+from seqlm.train.minibatches import random_minibatches, sequential_minibatches
+
+CORPUS = "time_machine"
+TABLES = {"printed": "book_prints", "derived": "book_code_gives"}
+"""Table -> its column with the book's values."""
+COLUMNS = ("section", "quantity", "{book}", "here", "allowed", "met", "source")
+"""``met`` is empty if the values are not compared; ``source`` is a file in the reports folder."""
+
+Values = dict[str, tuple[Any, str]]
+"""Name in ``book.yaml`` -> value of the run, and the report it comes from."""
+Tables = dict[str, pd.DataFrame]
+
+_BOOK = Path(__file__).with_name("book.yaml")
+RUNS = ("scratch-sequential", "scratch-random", "concise-sequential", "concise-random")
+_SAMPLE_LENGTH = 50
+_TAU, _NUM_TRAIN, _MAX_K = 4, 600, 64
+"""Settings of the book's sine."""
+_TOLERANCE = 1e-4
+"""Relative difference that single precision explains."""
+
+
+def read_book() -> dict[str, list[dict[str, Any]]]:
+    """Table -> its entries in ``book.yaml``."""
+    entries: dict[str, list[dict[str, Any]]] = YAML(typ="safe", pure=True).load(_BOOK)
+    return entries
+
+
+def compare_with_book(layout: Layout) -> Tables:
+    """Both tables for the run in this folder; empty unless its corpus is the book's.
+
+    Raises DataError if a report is missing or broken.
+    """
+    if read_json(layout.corpus_record)["name"] != CORPUS:
+        return empty_tables()
+    sine = layout.reports("sine")
+    return compare(
+        sine_values(read_json(sine / "summary.json"), read_csv(sine / "predictions.csv"))
+        | _text_values(layout)
+        | _ngram_values(layout)
+        | _minibatch_values()
+        | _run_values(layout)
+        | _sample_values(layout)
+    )
+
+
+def empty_tables() -> Tables:
+    """Tables for a run on another corpus."""
+    return {table: rows.head(0) for table, rows in compare({}).items()}
+
+
+def compare(values: Values) -> Tables:
+    """Both tables for these values; entries whose value is missing are not compared."""
+    tables = {}
+    for table, entries in read_book().items():
+        columns = [column.format(book=TABLES[table]) for column in COLUMNS]
+        rows = [_row(entry, values) for entry in entries]
+        tables[table] = pd.DataFrame(rows, columns=columns, dtype=object)
+    return tables
+
+
+def _row(entry: dict[str, Any], values: Values) -> tuple[Any, ...]:
+    here, source = values.get(entry.get("here", ""), (None, ""))
+    book = values.get(entry["like"], (None, ""))[0] if "like" in entry else entry.get("book")
+    met: bool | None = None
+    if "not_compared" in entry:
+        allowed = f"not compared: {entry['not_compared']}"
+    elif here is None or book is None:
+        allowed = "not compared: not part of this run"
+    elif "allowed" in entry:  # the value depends on random numbers
+        low, high = entry["allowed"]
+        met = low <= here <= high and could_be_in(str(book), low, high)
+        allowed = _allowed_text(str(book), low, high)
+    else:
+        met, allowed = _is_equal(here, book), "equal"
+    return entry["section"], entry["quantity"], _cell(book), _cell(here), allowed, met, source
+
+
+def _allowed_text(book: str, low: float, high: float) -> str:
+    text = f"{low:g} to {high:g}"
+    if low <= float(book) <= high:
+        return text
+    digits = _decimals(book)
+    return f"{text}, which is {low:.{digits}f} to {high:.{digits}f} as printed"
+
+
+def _is_equal(here: Any, book: Any) -> bool:
+    if isinstance(here, float):
+        return math.isclose(here, book, rel_tol=_TOLERANCE)
+    return str(here) == str(book)
+
+
+def _decimals(printed: str) -> int:
+    return len(printed.partition(".")[2])
+
+
+def could_be_in(printed: str, low: float, high: float) -> bool:
+    """Whether a number from this range may have been rounded to the printed one."""
+    rounding_error = 0.5 * 10.0 ** -_decimals(printed)
+    return low - rounding_error <= float(printed) <= high + rounding_error
+
+
+def _cell(value: Any) -> str:
+    if value is None:
+        return ""
+    return f"{value:.3f}" if isinstance(value, float) else str(value)
+
+
+def _compared(tables: Tables) -> list[bool]:
+    return [met for rows in tables.values() for met in rows["met"] if met is not None]
+
+
+def metrics(tables: Tables) -> dict[str, int]:
+    """How many compared values are not reproduced; empty for another corpus."""
+    compared = _compared(tables)
+    return {"missed": compared.count(False)} if compared else {}
+
+
+def agreement(tables: Tables) -> str:
+    """How many of the book's values the run reproduces; "" for another corpus."""
+    compared = _compared(tables)
+    if not compared:
+        return ""
+    num_met = compared.count(True)
+    return f"the book: {num_met} of {len(compared)} compared values are reproduced"
+
+
+def sine_values(summary: Mapping[str, Any], predictions: pd.DataFrame) -> Values:
+    """Values of the sine; ``series.*`` applies the book's procedure to the run's own series."""
+    numbers = {"repeat_loss": summary["repeat_loss"], "curvature": summary["curvature"]}
+    for measure in ("loss", "rmse", "repeat_rmse"):
+        for name, value in summary[measure].items():  # such as epoch_1 or k_1
+            numbers[f"{measure}.{name.partition('_')[2]}"] = value
+    if "k_1" in summary["rmse"]:
+        numbers["rmse.1/repeat"] = summary["rmse"]["k_1"] / summary["repeat_rmse"]["k_1"]
+    source = "sine/summary.json"
+    values: Values = {f"sine.{name}": (float(value), source) for name, value in numbers.items()}
+    errors = _repeat_errors(predictions["observed"].to_numpy(np.float64))
+    return values | {name: (value, "sine/predictions.csv") for name, value in errors.items()}
+
+
+def _repeat_errors(series: np.ndarray) -> dict[str, float]:
+    """Training loss, and error k steps ahead, of repeating the last of tau values."""
+    # The last value of each window after the training pairs.
+    last = np.arange(_NUM_TRAIN + _TAU - 1, len(series) - _MAX_K)
+    if len(last) == 0:
+        return {}
+    steps = np.diff(series)[_TAU - 1 : _TAU - 1 + _NUM_TRAIN]
+    errors = {"series.repeat_loss": float(np.mean(steps**2))}
+    for k in (1, _MAX_K):
+        squares = (series[last + k] - series[last]) ** 2
+        errors[f"series.repeat_rmse.{k}"] = float(np.sqrt(np.mean(squares)))
+    return errors
+
+
+def _text_values(layout: Layout) -> Values:
+    lines = read_json(layout.reports("preprocess", "lines.json"))
+    splits = read_json(layout.reports("preprocess", "summary.json"))
+    chars = read_json(layout.reports("ngrams", "char", "summary.json"))
+    head = read_json(layout.reports("ngrams", "word", "head.json"))
+    from_lines, from_chars = "preprocess/lines.json", "ngrams/char/summary.json"
+    from_head = "ngrams/word/head.json"
+    num_lines = sum(splits[split]["lines"] for split in ("train", "val", "test"))
+    lengths = [len(line.split()) for line in lines]
+    values: Values = {
+        "text.lines": (num_lines, "preprocess/summary.json"),
+        "text.words": (_joined(lengths), from_lines),
+        "text.characters": (chars["tokens"], from_chars),
+        "vocab.characters": (chars["vocabulary_size"], from_chars),
+        "vocab.words": (_joined(head["tokens"]), from_head),
+    }
+    start = 0
+    for index, (line, length) in enumerate(zip(lines, lengths, strict=True)):
+        ids = (head["first_ids"] or [])[start : start + length]
+        values[f"text.line.{index}"] = (line, from_lines)
+        values[f"vocab.line.{index}"] = (_joined(ids), from_head)
+        start += length
+    return values
+
+
+def _ngram_values(layout: Layout) -> Values:
+    folder = layout.reports("ngrams", "word")
+    summary, source = read_json(folder / "summary.json"), "ngrams/word/summary.json"
+    values: Values = {"ngrams.words": (summary["tokens"], source)}
+    for n, count in summary["distinct"].items():
+        values[f"ngrams.distinct.{n}"] = (count, source)
+    for n, rows in read_csv(folder / "frequencies.csv").groupby("n"):
+        top = ", ".join(
+            f"{row['ngram']} {row['count']}" for row in rows.head(10).to_dict("records")
+        )
+        values[f"ngrams.top.{n}"] = (top, "ngrams/word/frequencies.csv")
+    return values
+
+
+def _minibatch_values() -> Values:
+    """Numbers of minibatches when 0, 1, ..., 34 is cut as in section 8.3.4, at many offsets."""
+    values: Values = {}
+    for name, cut in (("random", random_minibatches), ("sequential", sequential_minibatches)):
+        num_batches, num_subsequences = set(), set()
+        for seed in range(20):
+            batches = list(cut(np.arange(35), 2, 5, np.random.default_rng(seed)))
+            num_batches.add(len(batches))
+            num_subsequences.add(sum(len(inputs) for inputs, _ in batches))
+        values[f"minibatches.{name}"] = (_joined(sorted(num_batches)), "")
+        values[f"subsequences.{name}"] = (_joined(sorted(num_subsequences)), "")
+    return values
+
+
+def _run_values(layout: Layout) -> Values:
+    values: Values = {}
+    for run in RUNS:
+        path = layout.reports("train", run, "summary.json")
+        if path.exists():
+            summary, source = read_json(path), f"train/{run}/summary.json"
+            values[f"perplexity.{run}"] = (summary["last_epoch_train_perplexity"], source)
+            values[f"engine.{run}"] = (summary["engine"], source)
+    return values
+
+
+def _sample_values(layout: Layout) -> Values:
+    values: Values = {}
+    for sample in read_json(layout.reports("generate", "samples.json")):
+        if sample["temperature"] == 0:
+            text = sample["prefix"] + sample["text"][:_SAMPLE_LENGTH]
+            name = f"sample.{sample['model']}.{sample['prefix']}"
+            values[name] = (text, "generate/samples.json")
+    return values
+
+
+def _joined(items: Iterable[Any]) -> str:
+    return " ".join(map(str, items))

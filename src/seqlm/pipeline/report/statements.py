@@ -1,0 +1,228 @@
+"""Sentences about the main table that are stated only if the numbers support them."""
+
+import textwrap
+import zlib
+from collections.abc import Collection, Mapping
+from typing import Any
+
+import pandas as pd
+
+from seqlm.core.files import read_csv
+from seqlm.core.layout import Layout
+from seqlm.pipeline.evaluate.columns import aligned
+from seqlm.pipeline.report.formats import plus_minus
+
+_SHORT_TEXT = 1_000_000
+"""Largest training split, in characters, that is called short."""
+_COMPRESSORS = {"time_machine": (17_063, "PPMd needs 2.06, paq8px 1.94 and cmix 1.94")}
+"""Corpus -> characters of its test split, and the bits that compressors were measured to need."""
+_MAX_DIGITS = 6
+
+
+def read_main_table(layout: Layout) -> pd.DataFrame:
+    """The main table. Raises DataError if it is missing or broken."""
+    return read_csv(layout.reports("evaluate", "table.csv"))
+
+
+def all_statements(table: pd.DataFrame) -> dict[str, str]:
+    """Subject -> the statement on the main table; "" if the numbers do not support it."""
+    return {
+        "best": best_model(table),
+        "memorising": memorising_network(table),
+        "dynamic": dynamic_models(table),
+    }
+
+
+def replaced_corpus(record: Mapping[str, Any]) -> str:
+    """What to do if the sample replaced the corpus that was asked for; "" if it did not.
+
+    ``record`` is what the ``download`` stage writes about the corpus.
+    """
+    if not record["fallback"]:
+        return ""
+    return (
+        f"This is not the corpus that was asked for: {record['reason']}, so these are the results "
+        f"of {record['name']}, a short text. To get {record['requested']}, go online, or set "
+        "SEQLM_DATA_DIR to a folder with its file; then type make repro. To go back to the results "
+        "of the last commit, type make restore."
+    )
+
+
+def best_model(table: pd.DataFrame) -> str:
+    """Which model is the best, and by how much it beats the best one of another kind."""
+    best = table.iloc[0]
+    name = best["label"]
+    if pd.isna(best["test_bits"]):
+        return f"Best on val: {name}, but it gives some token of the test text zero probability."
+    static = table[~table["dynamic"]].dropna(subset=["test_bits"])
+    bits = f"{name}, with {best['test_bits']:.2f} bits per character"
+    if (static["test_bits"] < best["test_bits"]).any():
+        sentence = f"Best on val: {bits} on unseen text."
+    else:
+        sentence = f"Best on unseen text: {bits}."
+    others = static[[_kind(row) != _kind(best) for row in static.to_dict("records")]]
+    if others.empty:
+        return sentence
+    return f"{sentence} {_comparison(best, _best_first(others).iloc[0])}"
+
+
+def _best_first(table: pd.DataFrame) -> pd.DataFrame:
+    return table.sort_values("val_bits", kind="stable")
+
+
+def _kind(row: Mapping[str, Any]) -> tuple[object, ...]:
+    """The same for models that differ only in their order, epoch or members."""
+    if row["family"] == "network":
+        return "network", row["run"]
+    if row["family"] == "mixture":
+        return ("mixture",)
+    return row["counted_token"], row["token"], row["smoothing"]
+
+
+def _comparison(best: pd.Series, other: pd.Series) -> str:
+    """A sentence that compares the best model with another one."""
+    name = other["label"]
+    if other["model"] in str(best["members"]).split():
+        name += " alone"
+    gain, margin = other["test_bits"] - best["test_bits"], other["best_margin"]
+    if pd.isna(margin):  # the test split is too short
+        return f"Next on val: {name}, with {other['test_bits']:.2f}."
+    amount = plus_minus(abs(gain), margin, _needed_digits(abs(gain), margin))
+    if other["best_verdict"] == "not significant":
+        return f"Its difference from {name}, {amount}, is not significant."
+    winner, loser = ("it", name) if gain > 0 else (name, "it")
+    return f"On the same text, {winner} is {amount} bits better than {loser}."
+
+
+def _needed_digits(value: float, margin: float) -> int:
+    """At least two digits: as many as show that the numbers differ and the margin is not 0."""
+    for digits in range(2, _MAX_DIGITS):
+        is_distinct = f"{value:.{digits}f}" != f"{margin:.{digits}f}"
+        if is_distinct and not 0 < margin < 0.5 * 10**-digits:
+            return digits
+    return _MAX_DIGITS
+
+
+def dynamic_models(table: pd.DataFrame) -> str:
+    """What the best dynamic model reaches, if it is better than the best static one."""
+    bits = _best_first(table[table["dynamic"]])["test_bits"]
+    if bits.empty or not bits.iloc[0] < table["test_bits"].iloc[0]:
+        return ""
+    return (
+        "Not in the chart, because they see more text: models that keep learning from each piece "
+        f"of the unseen text after predicting it reach {bits.iloc[0]:.2f}."
+    )
+
+
+def interval_margin(row: Mapping[Any, Any] | pd.Series) -> str:
+    """Half the width of a model's interval, "" if it has none."""
+    return "" if pd.isna(row["ci_low"]) else f"±{(row['ci_high'] - row['ci_low']) / 2:.2f}"
+
+
+def most_overfitted_row(table: pd.DataFrame) -> pd.DataFrame:
+    """The static network whose validation bits most exceed its training bits, if there is one."""
+    networks = table[(table["family"] == "network") & ~table["dynamic"]]
+    networks = networks.dropna(subset=["seen_bits", "val_bits", "test_bits"])
+    gaps = networks["val_bits"] - networks["seen_bits"]
+    return networks.loc[gaps.nlargest(1).index]
+
+
+def uniform_row(table: pd.DataFrame) -> pd.DataFrame:
+    """The model for which all characters are equally likely, if there is one."""
+    return table[(table["order"] == 0) & (table["token"] == "char")].head(1)
+
+
+def showcase_models(models: Collection[str], table: pd.DataFrame) -> list[str]:
+    """At most three static models: the best n-gram model and network, and the most overfitted."""
+    rows = _best_first(table[table["model"].isin(models) & ~table["dynamic"]])
+    best = rows[rows["family"] != "mixture"].drop_duplicates("family")["model"]
+    return list(dict.fromkeys([*best, *most_overfitted_row(rows)["model"], *rows["model"]]))[:3]
+
+
+def memorising_network(table: pd.DataFrame) -> str:
+    """Which network memorised its text and predicts unseen text worse than a guess."""
+    for row in most_overfitted_row(table).to_dict("records"):
+        for guess_bits in uniform_row(table)["test_bits"]:
+            if row["test_bits"] > guess_bits > 2 * row["seen_bits"]:
+                return (
+                    f"Memorising is not learning: {row['label']} needs {row['seen_bits']:.2f} bits "
+                    f"per character on the {row['train_chars']:,} characters that it was trained "
+                    f"on, but {row['test_bits']:.2f} on unseen text, while guessing needs "
+                    f"{guess_bits:.2f}."
+                )
+    return ""
+
+
+def chart_rows(table: pd.DataFrame) -> pd.DataFrame:
+    """The static models that answer most questions, in the order of the main table.
+
+    The best mixture, network on the full training split, word-level n-gram model, the same and a
+    Laplace model over characters, the uniform distribution, and the most overfitted network; best
+    means best on val. Subwords take the place of words if these are not read as characters.
+    """
+    static = table[~table["dynamic"]].dropna(subset=["test_bits"])
+    static = static.assign(order=static["order"].fillna(-1))
+    mixtures = static[static["family"] == "mixture"]
+    networks = static[static["family"] == "network"]
+    ngrams = static[(static["family"] == "ngram") & (static["order"] > 0)]
+    by_word = ngrams["counted_token"] != ngrams["token"]
+    chars = ngrams["token"] == "char"
+    groups = [
+        static.head(1),
+        mixtures,
+        networks[networks["train_chars"] == static["train_chars"].max()],
+        ngrams[by_word if by_word.any() else ngrams["token"] == "subword"],
+        ngrams[chars & ~by_word],
+        ngrams[chars & (ngrams["smoothing"] == "laplace")],
+        uniform_row(static),
+        most_overfitted_row(static),
+    ]
+    chosen = {_best_first(group).index[0] for group in groups if len(group)}
+    return table[table.index.isin(chosen)]
+
+
+def faq_facts(table: pd.DataFrame, corpus: str, test: str) -> dict[str, Any]:
+    """What the answers to readers' questions depend on; a question without its fact is left out.
+
+    ``corpus`` is the name of the text, ``test`` its last part.
+    """
+    chart = _best_first(chart_rows(table))
+    ngrams, networks = chart[chart["family"] == "ngram"], chart[chart["family"] == "network"]
+    is_memorising = memorising_network(table) != ""
+    num_test_chars, compressors = _COMPRESSORS.get(corpus, (0, ""))
+    return {
+        "lstm": bool((chart["network"] == "lstm").any()),
+        "ngrams": bool((ngrams["order"] > 0).any()),
+        "kneser_ney": bool((chart["smoothing"] == "kneser-ney").any()),
+        "short": _short_text_size(ngrams, networks),
+        "memorised": most_overfitted_row(table).to_dict("records")[0] if is_memorising else None,
+        "guessed": next(iter(uniform_row(table)["test_bits"]), 0.0),
+        "packed": _gzip_bits(test),
+        "compressors": compressors if len(test) == num_test_chars else "",
+    }
+
+
+def _short_text_size(ngrams: pd.DataFrame, networks: pd.DataFrame) -> int:
+    """Characters of a short text on which counts beat a network; 0 if they do not."""
+    if ngrams.empty or networks.empty:
+        return 0
+    size = int(networks["train_chars"].iloc[0])
+    bits = ["val_bits", "test_bits"]
+    counts_win = (ngrams[bits].iloc[0] < networks[bits].iloc[0]).all()
+    return size if counts_win and size <= _SHORT_TEXT else 0
+
+
+def _gzip_bits(text: str) -> float:
+    """Bits per character of the compressed text."""
+    packer = zlib.compressobj(9, wbits=31)
+    return 8 * len(packer.compress(text.encode()) + packer.flush()) / max(len(text), 1)
+
+
+def summary_text(table: pd.DataFrame) -> str:
+    """The models of the chart and the statements, as plain text for a terminal."""
+    rows = [["bits per character (lower is better)", "unseen text", "", "training text"]]
+    for row in chart_rows(table).to_dict("records"):
+        seen = "" if pd.isna(row["seen_bits"]) else f"{row['seen_bits']:.2f}"
+        rows.append([row["label"], f"{row['test_bits']:.2f}", interval_margin(row), seen])
+    sentences = [textwrap.fill(text, 100) for text in all_statements(table).values() if text]
+    return "\n".join([*aligned(rows, (False, True, True, True)), "", *sentences, ""])
