@@ -10,37 +10,20 @@ from tempfile import TemporaryDirectory
 
 import click
 
-from seqlm.core.errors import ParamsError
 from seqlm.core.layout import Layout
 from seqlm.core.settings import load
 from seqlm.ngrams.settings import NgramsParams
-from seqlm.pipeline.harness import NEW_FILE, stage
+from seqlm.pipeline.harness import stage
 from seqlm.vocab.kinds import KINDS
 
 
 @stage()
 @click.option("--kind", type=click.Choice(KINDS), required=True, help="Kind of token.")
-@click.option(
-    "--arpa",
-    type=NEW_FILE,
-    help="By hand: only write the Kneser-Ney model counted before, .arpa or .arpa.gz.",
-)
-@click.option(
-    "--order",
-    type=click.IntRange(1, 100),
-    help="With --arpa: of this order instead of the highest.",
-)
-def main(layout: Layout, kind: str, arpa: Path | None, order: int | None) -> None:
+def main(layout: Layout, kind: str) -> None:
     """Count n-grams of one kind of token, describe the text by them, and prepare the n-gram models.
 
     If SPARK_MASTER has the address of an Apache Spark cluster, its workers count.
     """
-    if arpa is not None:
-        _export(layout, kind, arpa, order)
-        return
-    if order is not None:
-        raise ParamsError("--order belongs to --arpa")
-
     from seqlm.core.files import write_table
     from seqlm.models.info import describe_ngrams
     from seqlm.ngrams.counts.counting import choose_engine, count_ngrams
@@ -88,22 +71,6 @@ def main(layout: Layout, kind: str, arpa: Path | None, order: int | None) -> Non
         *(found for fit in fits.values() for found in fit.tables.items()),
     ]:
         write_table(layout.reports("ngrams", kind), name, table)
-
-
-def _export(layout: Layout, kind: str, arpa: Path, order: int | None) -> None:
-    """Write the Kneser-Ney model that the pipeline has counted, or one of a lower order, and
-    nothing else."""
-    from seqlm.ngrams.arpa import write_arpa
-    from seqlm.ngrams.models.registry import load_kneser_ney
-    from seqlm.vocab.vocabulary import Vocab
-
-    vocab = Vocab.load(layout.vocab(kind), kind)
-    model = load_kneser_ney(layout.ngrams(kind), vocab.key, order)
-    write_arpa(arpa, model, vocab.tokens)
-    sizes = ", ".join(f"{len(table):,}" for table in model.counts.tables[: model.order])
-    click.echo(
-        f"{arpa}: Kneser-Ney of order {model.order} over {len(vocab):,} tokens, {sizes} n-grams by order"
-    )
 
 
 if __name__ == "__main__":

@@ -155,6 +155,6 @@ def test_the_light_installation_scores_all_that_needs_no_extra(run: Layout) -> N
         "        print(error)\n"
     )
     assert succeeded(run_python(code, base)).splitlines() == [
-        "the network 'attentive' (transformer, device 'cpu') needs the package torch: pip install 'seqlm[torch]'",
+        "a network (transformer, device 'cpu') needs the package torch: pip install 'seqlm[torch]'",
         "a model over subwords needs the package tokenizers: pip install 'seqlm[subwords]'",
     ]

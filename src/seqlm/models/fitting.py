@@ -85,9 +85,7 @@ def fit_ngram(
     }
     method: type[NGramModel] = KneserNey if smoothing == "kneser_ney" else Laplace
     text = "\n".join(clean_text(text, normalise) for text in _all_texts(texts, "fit_ngram"))
-    vocab, (train,) = _encode([text], by, normalise, min_freq, "fit_ngram")
-    if len(train) < order:
-        raise DataError(f"fit_ngram: fewer than {order} {vocab.token_kind.noun}s: give more text")
+    vocab, (train,) = _encode([text], by, normalise, min_freq, "fit_ngram", min_tokens=order)
     return NGram.of(method.build(count_ngrams(train, len(vocab), order), settings)[-1], vocab)
 
 
@@ -98,13 +96,18 @@ def _encode(
     min_freq: int,
     function: str,
     tokenizer: SubwordTokenizer | None = None,
+    *,
+    min_tokens: int = 2,
 ) -> tuple[Vocab, list[Ids]]:
     """Return the vocabulary of the first of some cleaned texts, and all of them as its tokens.
 
-    Raises ParamsError if no token occurs ``min_freq`` times.
+    Raises ParamsError if no token occurs ``min_freq`` times, and DataError if the first text has
+    fewer than ``min_tokens``.
     """
     kind, separator = token_kind(by), "\n" if normalise == "none" else " "
     distinct, streams, lengths = intern_texts(texts, kind, separator, tokenizer)
+    if sum(map(len, streams[0])) < min_tokens:
+        raise DataError(f"{function}: fewer than {min_tokens} {kind.noun}s: give more text")
     separators = None
     if not kind.is_lossless:
         separators = estimate_separators("".join(sample(texts[0])), separator)

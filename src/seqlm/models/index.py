@@ -17,7 +17,7 @@ from seqlm.models.info import Description, read_description
 from seqlm.models.language_model import LanguageModel
 from seqlm.models.mixture import Mixture
 from seqlm.models.opening import ModelOpener
-from seqlm.models.saving import is_export
+from seqlm.models.saving import is_export, saved_names
 from seqlm.ngrams.models.registry import NGRAMS_FILE
 from seqlm.vocab.kinds import KINDS
 
@@ -67,6 +67,12 @@ class Models(Mapping[str, LanguageModel]):
     def __reduce__(self) -> tuple[Callable[..., Any], tuple[Any, ...]]:
         """Pickle where the models are; they are opened there again."""
         return open_models, self._arguments
+
+    @property
+    def saved(self) -> list[str]:
+        """The models that were saved to this folder, without those that came along; of a run, all
+        models."""
+        return saved_names(self.layout.root) or list(self)
 
     def __iter__(self) -> Iterator[str]:
         for descriptions in self._groups():

@@ -29,6 +29,10 @@ _ADVICE = "save the models again"
 class Savable(Protocol):
     """A model that has files, or can write them."""
 
+    @property
+    def name(self) -> str:
+        """The model's name."""
+
     source_files: tuple[Path, Sequence[Path]] | None
     """The root of the run or export that the model was opened from, and the files and folders below
     it that the model needs."""
@@ -48,15 +52,19 @@ def save(folder: str | Path, models: Iterable[Savable]) -> int:
     with writing(folder):
         if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
             raise ParamsError(f"{folder}: exists: name a new folder")
+    names = []
     with temporary_folder(folder) as work:
         for model in models:
+            names.append(model.name)
             if model.source_files is None:
                 model.write(Layout(work))
             else:
                 _copy(*model.source_files, work)
         files = sorted(path for path in work.rglob("*") if path.is_file())
         hashes = {path.relative_to(work).as_posix(): sha256_of_file(path) for path in files}
-        write_checksummed(work / MANIFEST, {"format": MODEL_FORMAT, "sha256": hashes})
+        write_checksummed(
+            work / MANIFEST, {"format": MODEL_FORMAT, "models": names, "sha256": hashes}
+        )
         with writing(folder):
             for path in sorted(work.iterdir()):
                 path.rename(folder / path.name)
@@ -71,6 +79,15 @@ def _copy(root: Path, paths: Iterable[Path], target: Path) -> None:
             with writing(copy):
                 copy.parent.mkdir(parents=True, exist_ok=True)
                 shutil.copyfile(file, copy)
+
+
+def saved_names(folder: Path) -> list[str]:
+    """Return the names of the models that :func:`save` was given; none if it made no such folder."""
+    manifest = folder / MANIFEST
+    if not manifest.is_file():
+        return []
+    names: list[str] = read_checksummed(manifest, MODEL_FORMAT, _ADVICE)["models"]
+    return names
 
 
 def is_export(folder: Path) -> bool:

@@ -55,7 +55,7 @@ def build_network(
     if _runs_compiled(settings, device):
         weights = initial_weights(settings, shapes_of(settings, vocab_size), rng)
         return CompiledNetwork(settings, vocab_size, weights, num_threads)
-    with needs_extra("torch", f"a network of the kind {settings.model} on {device}"):
+    with needs_extra("torch", f"a network ({settings.model}, device {str(device)!r})"):
         import torch
     torch.set_num_threads(num_threads)
     create = resolve_name(NETWORK_KINDS[settings.model].network)

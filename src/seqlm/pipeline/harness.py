@@ -26,12 +26,6 @@ _EXPERIMENT = "DVC_EXP_BASELINE_REV"
 """`dvc exp run` sets this variable."""
 
 
-# ``readable=False``: whoever opens an unreadable file refuses it with code 5; for click it would be
-# a wrong option.
-NEW_FILE = click.Path(path_type=Path, dir_okay=False, readable=False)
-"""The option type of a file to write."""
-
-
 class _Command(click.Command):
     """A command that refuses wrong options in one line."""
 

@@ -32,6 +32,11 @@ def read_raw(path: Path, name: str) -> bytes:
     """
     with reading(path):
         data = path.read_bytes()
+    return decode_raw(data, name)
+
+
+def decode_raw(data: bytes, name: str) -> bytes:
+    """Return the bytes of a text as :func:`read_raw` does, with the same errors."""
     offset, problem = data.find(0), "NUL byte at byte {}: this is not a text file"
     try:
         for block in _BLOCKS.finditer(data):

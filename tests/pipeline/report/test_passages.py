@@ -5,7 +5,7 @@ import math
 import numpy as np
 
 from seqlm.pipeline.report.passages import align, bits_by_character, shaded_line
-from seqlm.pipeline.score.shown_text import passage
+from seqlm.pipeline.score.excerpts import passage
 from seqlm.vocab.kinds import token_kind
 
 BIT = math.log(2)

@@ -9,7 +9,7 @@ import numpy as np
 
 from seqlm.pipeline.report.figures import style
 from seqlm.pipeline.report.page import build_surprisal_page, inline_svg
-from seqlm.pipeline.score.shown_text import passage
+from seqlm.pipeline.score.excerpts import passage
 from seqlm.vocab.kinds import token_kind
 from smoke import ROOT
 

@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 
-from seqlm.pipeline.score.shown_text import passage, per_character
+from seqlm.pipeline.score.excerpts import passage, per_character
 from seqlm.vocab.kinds import BYTE_TOKENS, token_kind
 
 SUBWORD = token_kind("subword")

@@ -14,9 +14,9 @@ from numpy.typing import NDArray
 from seqlm.core.files import read_csv
 from seqlm.core.layout import Layout
 from seqlm.pipeline.evaluate.ranking import Result
+from seqlm.pipeline.score.excerpts import passage
 from seqlm.pipeline.score.heldout import Heldout
 from seqlm.pipeline.score.scores import TRAIN_SUBSET, Scores, val_bits
-from seqlm.pipeline.score.shown_text import passage
 from seqlm.vocab.kinds import token_kind
 
 CLASSES = ("first letter", "second letter", "later letters", "space", "other")

@@ -59,7 +59,7 @@ def build_surprisal_page(
 ) -> str:
     """A page that shows a text shaded by its surprisal.
 
-    ``scores``: model -> result of :func:`seqlm.pipeline.score.shown_text.page_content`.
+    ``scores``: model -> result of :func:`seqlm.pipeline.score.excerpts.page_content`.
     ``remarks``: what a reader should know about the text.
     """
     return render(

@@ -3,10 +3,10 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from seqlm.pipeline.score.shown_text import INFINITE
+from seqlm.pipeline.score.excerpts import INFINITE
 
 Cost = float | str | None
-"""Bits, :data:`seqlm.pipeline.score.shown_text.INFINITE`, or None if not scored."""
+"""Bits, :data:`seqlm.pipeline.score.excerpts.INFINITE`, or None if not scored."""
 Costs = Sequence[Cost | list[Any]]
 """Costs of a text in order: of one character, or a list of the length and bits of a token."""
 _BITS_PER_SHADE, _DARKEST = 1.2, 9
@@ -15,7 +15,7 @@ _BITS_PER_SHADE, _DARKEST = 1.2, 9
 def align(passages: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
     """A passage and the costs of its characters under each model.
 
-    ``passages``: model -> :func:`seqlm.pipeline.score.shown_text.passage` of the same text. The
+    ``passages``: model -> :func:`seqlm.pipeline.score.excerpts.passage` of the same text. The
     keys are ``text`` and ``models``: model -> :data:`Costs`. Blanks between the words of a model
     have no cost.
     """

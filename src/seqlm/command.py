@@ -1,0 +1,275 @@
+"""The command ``seqlm``: fit, score, generate, export, arpa.
+
+seqlm fit my.txt --model lstm --output my-lstm
+seqlm score my-lstm other.txt --by word > surprisals.csv
+seqlm generate my-lstm "The " --num-preds 200 --seed 1
+"""
+
+import errno
+import math
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+import seqlm
+from seqlm.core.errors import MachineError, ParamsError, SeqlmError
+
+if TYPE_CHECKING:
+    from seqlm.models.language_model import LanguageModel
+
+NGRAM_MODELS = ("kneser-ney", "laplace")
+_PATH = click.Path(path_type=Path, allow_dash=True)
+_INTERRUPTED = 130
+
+
+class _Group(click.Group):
+    """Commands whose errors are one line and an exit code."""
+
+    def main(self, *args: Any, **extra: Any) -> Any:
+        try:
+            return super().main(*args, **extra | {"standalone_mode": False})
+        except click.UsageError as error:
+            _fail(error.format_message(), ParamsError.exit_code)
+        except (click.Abort, KeyboardInterrupt):
+            _fail("interrupted", _INTERRUPTED)
+        except SeqlmError as error:
+            _fail(str(error), error.exit_code)
+        except MemoryError:
+            _fail("out of memory: use a shorter text or a smaller model", MachineError.exit_code)
+        except BrokenPipeError:
+            sys.stderr.close()  # the reader of the output, such as head, has ended
+            sys.exit(0)
+        except OSError as error:
+            name = f"{error.filename}: " if error.filename else ""
+            advice = ": free some space" if error.errno == errno.ENOSPC else ""
+            _fail(f"{name}{error.strerror or error}{advice}", MachineError.exit_code)
+
+
+def _fail(message: str, code: int) -> None:
+    click.echo(f"error: {' '.join(message.split())}", err=True)
+    sys.exit(code)
+
+
+@click.group(cls=_Group, context_settings={"max_content_width": 100, "show_default": True})
+@click.version_option(package_name="seqlm", message="seqlm %(version)s")
+def main() -> None:
+    """Train, score and sample language models of text, from n-grams to recurrent networks.
+
+    MODEL is a folder that `seqlm fit`, `model.save` or the pipeline wrote, or an ARPA file.
+    A text is the path of a UTF-8 file, plain or packed with gzip; - is standard input.
+    """
+
+
+@main.command()
+@click.argument("texts", nargs=-1, required=True, type=_PATH)
+@click.option("--output", required=True, type=click.Path(path_type=Path), help="New folder.")
+@click.option(
+    "--model",
+    default="lstm",
+    help="lstm, gru, rnn, scratch or transformer; kneser-ney or laplace for n-grams.",
+)
+@click.option("--by", help="Kind of token: char, word or subword. [default: char; n-grams: word]")
+@click.option(
+    "--normalise", help="letters: keep only A to Z, in lower case; none: all of the text."
+)
+@click.option("--order", type=int, help="N-grams: tokens of an n-gram. [default: 3]")
+@click.option("--val", help="Networks: a file, or the share at the end, that chooses the epoch.")
+@click.option("--seed", type=int, help="Networks: seed of the random numbers.")
+@click.option("--num-threads", type=int, help="Networks: threads that train.")
+@click.option("--checkpoint", type=click.Path(path_type=Path), help="Networks: resume from here.")
+@click.option(
+    "--set", "settings", multiple=True, metavar="NAME=VALUE", help="Any other setting; repeatable."
+)
+@click.option("--quiet", is_flag=True, help="No progress bar.")
+def fit(texts: Sequence[Path], output: Path, settings: Sequence[str], **options: Any) -> None:
+    """Train a model on TEXTS and write it to a folder.
+
+    Example: seqlm fit my.txt --model lstm --output my-lstm
+    """
+    if output.exists() and (not output.is_dir() or any(output.iterdir())):
+        raise ParamsError(f"{output}: exists: name a new folder")
+    given = {name: value for name, value in options.items() if value is not None}
+    given |= dict(map(_setting, settings))
+    architecture, quiet = given.pop("model"), given.pop("quiet")
+    contents = [_read(path) for path in texts]
+    if architecture in NGRAM_MODELS:
+        given["smoothing"] = architecture.replace("-", "_")
+        model: LanguageModel = _call(seqlm.fit_ngram, contents, **given)
+    else:
+        if "val" in given:
+            given["val"] = _share_or_text(given["val"])
+        model = _call(seqlm.fit_network, contents, architecture, progress=not quiet, **given)
+    model.save(output)
+    click.echo(f"{output}: {model.name}; seqlm.open({str(output)!r}) reads it", err=True)
+
+
+def _call(function: Any, *args: Any, **options: Any) -> Any:
+    """Call a public function. An option that it does not have raises ParamsError."""
+    try:
+        return function(*args, **options)
+    except TypeError as error:
+        if "unexpected keyword argument" not in str(error):
+            raise
+        name = str(error).split("'")[1]
+        option = f"--{name.replace('_', '-')}"
+        raise ParamsError(f"{option} has no effect on this kind of model: leave it out") from error
+
+
+def _setting(text: str) -> tuple[str, Any]:
+    """The name and the value, as YAML, of ``NAME=VALUE``."""
+    from ruamel.yaml import YAML
+    from ruamel.yaml.error import YAMLError
+
+    name, equals, value = text.partition("=")
+    if not equals or not name:
+        raise ParamsError(f"--set {text}: write NAME=VALUE")
+    try:
+        return name, YAML(typ="safe", pure=True).load(value)
+    except YAMLError as error:
+        raise ParamsError(f"--set {text}: the value is not YAML") from error
+
+
+def _share_or_text(value: str) -> float | str:
+    try:
+        return float(value)
+    except ValueError:
+        return _read(Path(value))
+
+
+def _read(path: Path) -> str:
+    from seqlm.models.user_text import read_text_file
+
+    return read_text_file(path, sys.stdin.buffer)
+
+
+_named = click.option("--name", "names", multiple=True, help="Model of the folder; repeatable.")
+
+
+@main.command()
+@click.argument("model", type=click.Path(path_type=Path))
+@click.argument("text", type=_PATH, default="-")
+@click.option("--by", type=click.Choice(["token", "word"]), help="A CSV row for each.")
+@click.option("--page", type=click.Path(path_type=Path, dir_okay=False), help="Write a page.")
+@_named
+def score(model: Path, text: Path, by: str | None, page: Path | None, names: Sequence[str]) -> None:
+    """Score TEXT: print totals, or the surprisal of each word or token as CSV.
+
+    Example: seqlm score my-lstm other.txt --by word > surprisals.csv
+    """
+    from seqlm.models.user_text import describe_score, read_user_text
+
+    models = open_models(model, names)
+    user_text = read_user_text(text, models[0].vocab.normalise, sys.stdin.buffer)
+    if by is not None:
+        _write_surprisals(models, user_text.original, by)
+        return
+    scored = {one.name: one.score_text(user_text.original) for one in models}
+    for remark in user_text.remarks:
+        click.echo(remark)
+    for name, surprisals in scored.items():
+        click.echo(describe_score(name, surprisals))
+    if page is not None:
+        _write_page(page, Path(user_text.name).name, scored, user_text.remarks)
+
+
+def _write_surprisals(models: "Sequence[LanguageModel]", text: str, by: Any) -> None:
+    import pandas as pd
+
+    tables = {model.name: model.surprisals(text, by=by) for model in models}
+    table = pd.concat(tables, names=["model"]).reset_index("model")
+    if len(tables) == 1:
+        table = table.drop(columns="model")
+    table.to_csv(sys.stdout, index=False, float_format="%.9g", lineterminator="\n")
+
+
+def _write_page(page: Path, name: str, scored: Any, remarks: Sequence[str]) -> None:
+    from seqlm.core.errors import needs_extra
+    from seqlm.core.files import write_text
+
+    with needs_extra("pipeline", "a page"):
+        from seqlm.pipeline.report.page import build_surprisal_page
+        from seqlm.pipeline.score.excerpts import page_content
+
+    content = {model: page_content(surprisals) for model, surprisals in scored.items()}
+    write_text(page, build_surprisal_page(name, content, remarks))
+    click.echo(f"the page: {page}")
+
+
+@main.command()
+@click.argument("model", type=click.Path(path_type=Path))
+@click.argument("prefixes", nargs=-1)
+@click.option("--num-preds", type=int, default=100, help="Tokens to generate.")
+@click.option("--temperature", type=float, default=1.0, help="0: always the most likely token.")
+@click.option("--top-k", type=int, help="Only the k most likely tokens.")
+@click.option("--top-p", type=float, help="Only the most likely tokens with this probability.")
+@click.option("--seed", type=int, default=0, help="Seed of the random numbers.")
+@_named
+def generate(model: Path, prefixes: Sequence[str], names: Sequence[str], **options: Any) -> None:
+    """Continue PREFIXES, each in a line of its own.
+
+    Example: seqlm generate my-lstm "The " --num-preds 200 --seed 1
+    """
+    models = open_models(model, names)
+    for one in models:
+        for prefix in prefixes or [""]:
+            title = f"{one.name}: " if len(models) > 1 else ""
+            click.echo(f"{title}{prefix}{one.generate(prefix, **options)}")
+
+
+@main.command()
+@click.argument("folder", type=click.Path(path_type=Path))
+@click.option("--name", "--model", "names", multiple=True, help="Only this model; repeatable.")
+@click.option("--root", type=click.Path(path_type=Path), default=".", help="The run's folder.")
+def export(folder: Path, names: Sequence[str], root: Path) -> None:
+    """Write models of a finished run to a new FOLDER that needs no pipeline.
+
+    Example: seqlm export my-models --name lstm
+    """
+    from seqlm.models.saving import save
+
+    models = seqlm.open(root)
+    num_files = save(folder, [models[name] for name in names or models])
+    click.echo(f"{folder}: {num_files} files; seqlm.open({str(folder)!r}) reads them")
+
+
+@main.command()
+@click.argument("model", type=click.Path(path_type=Path))
+@click.argument("file", type=click.Path(path_type=Path))
+@_named
+def arpa(model: Path, file: Path, names: Sequence[str]) -> None:
+    """Write a Kneser-Ney model to an ARPA FILE, packed if its name ends in .gz.
+
+    Example: seqlm arpa my-model my-model.arpa.gz
+    """
+    (chosen,) = open_models(model, names, at_most=1)
+    to_arpa = getattr(chosen, "to_arpa", None)
+    if to_arpa is None:
+        raise ParamsError(f"{chosen.name}: only Kneser-Ney models have the form of an ARPA file")
+    to_arpa(file)
+    click.echo(f"{file}: {chosen.name}")
+
+
+def open_models(
+    path: Path, names: Sequence[str] = (), at_most: float = math.inf
+) -> "list[LanguageModel]":
+    """The models of a folder or an ARPA file; ``names`` chooses if a folder has several.
+
+    Raises ParamsError if there are several and none is named, or more than ``at_most``.
+    """
+    if path.is_file():
+        if names:
+            raise ParamsError(f"{path}: an ARPA file has one model: leave out --name")
+        return [seqlm.open_arpa(path)]
+    models = seqlm.open(path)
+    chosen = list(names) or models.saved
+    if len(chosen) > at_most or (not names and len(chosen) > 1):
+        listed = ", ".join(models)
+        raise ParamsError(f"{path}: holds several models: choose one with --name: {listed}")
+    return [models[name] for name in chosen]
+
+
+if __name__ == "__main__":
+    main()
