@@ -67,3 +67,10 @@ def test_a_val_of_unknown_tokens_has_no_samples() -> None:
 def test_tokens_occur_if_their_text_does(wanted: list[int], ids: list[int]) -> None:
     found = "".join(map(str, wanted)) in "".join(map(str, ids))
     assert occurs(np.array(wanted), np.array(ids, np.uint8)) == found
+
+
+def test_a_prefix_is_found_across_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("seqlm.vocab.corpus._POSITIONS_AT_ONCE", 4)
+    ids = np.arange(1, 12)
+    assert all(occurs(ids[start : start + 3], ids) for start in range(9))
+    assert not occurs(np.array([10, 11, 12]), ids)

@@ -169,11 +169,12 @@ def sample_prefix(
 ) -> str:
     """Return what a run's samples continue: the text of the setting, or the beginning of val.
 
-    The beginning of val is used for ``auto``, and if train never has the setting's text. If val
-    begins with unknown tokens only, the text is empty, and no samples are printed.
+    The beginning of val is used for ``auto``, and if the part of train that the run reads never has
+    the setting's text. If val begins with unknown tokens only, the text is empty, and no samples
+    are printed.
     """
     if config.sample_prefix != AUTO and occurs(
-        vocab.encode(vocab.tokenize(config.sample_prefix)), train_ids
+        vocab.encode(vocab.tokenize(config.sample_prefix)), train_ids[: config.max_tokens]
     ):
         return config.sample_prefix
     with suppress(DataError):

@@ -29,6 +29,9 @@ SPLITS = ("train", "val", "test")
 _MEMORY_PER_BYTE = 6
 """Bytes of memory that encoding takes for each byte of a text, which is read whole."""
 
+_POSITIONS_AT_ONCE = 1 << 16
+"""Positions of a stream that a search looks at together."""
+
 
 def intern_texts(
     texts: Iterable[str],
@@ -243,8 +246,17 @@ def prompts(vocab: Vocab, ids: NDArray[np.integer], count: int) -> list[str]:
 
 
 def occurs(wanted: NDArray[np.integer], ids: NDArray[np.integer]) -> bool:
-    """Return whether some tokens, all of them known, follow one another in a stream."""
-    places = np.arange(len(ids) - len(wanted) + 1)
-    for number, token in enumerate(wanted.tolist()):
-        places = places[ids[places + number] == token]
-    return bool(len(places)) and 0 not in wanted
+    """Return whether some tokens, all of them known, follow one another in a stream.
+
+    The stream is searched in blocks, so that little memory is needed.
+    """
+    if 0 in wanted:
+        return False
+    end = len(ids) - len(wanted) + 1
+    for start in range(0, end, _POSITIONS_AT_ONCE):
+        positions = np.arange(start, min(start + _POSITIONS_AT_ONCE, end))
+        for offset, token in enumerate(wanted.tolist()):
+            positions = positions[ids[positions + offset] == token]
+        if len(positions):
+            return True
+    return False
