@@ -2,7 +2,7 @@
 
 `tools/doc_values.py` writes values, tables and excerpts. Here are the parts of the reference:
 
-    <!-- reference: script score -->
+    <!-- reference: command score -->
     <!-- reference: python seqlm.fit_ngram -->
     <!-- end -->
 """
@@ -10,9 +10,7 @@
 import ast
 import inspect
 import re
-import runpy
 import subprocess
-import sys
 from itertools import pairwise
 from pathlib import Path
 from pkgutil import resolve_name
@@ -22,6 +20,7 @@ from ruamel.yaml import YAML
 
 import doc_values
 from doc_values import ROOT, Writers, markdown_table
+from seqlm.command import main
 from seqlm.core.errors import SeqlmError
 from seqlm.pipeline.evaluate.columns import COLUMNS
 from smoke import environment_of_python
@@ -66,13 +65,14 @@ def stages(_: str) -> str:
     return f"```mermaid\nflowchart TD\n{graph}```\n\n{markdown_table([['stage', 'does'], *rows])}"
 
 
-def script(name: str) -> str:
-    """Return the help of a stage's script."""
-    sys.path.insert(0, str(ROOT / "stages"))
-    command: click.Command = runpy.run_path(str(ROOT / "stages" / f"{name}.py"))["main"]
-    options = [option for option in command.params if isinstance(option, click.Option) and option.name != "root"]
-    listed = "".join(f"- `{option.opts[0]}`: {option.help}\n" for option in options).replace("<", "&lt;")
-    return f"{inspect.cleandoc(command.help or '')}\n\n{listed}"
+def command(name: str) -> str:
+    """Return the help of a command of seqlm."""
+    found = main.commands[name]
+    context, named = click.Context(found), [item for item in found.params if isinstance(item, click.Argument)]
+    arguments = " ".join(argument.make_metavar(context) for argument in named)
+    options = [option for option in found.params if isinstance(option, click.Option)]
+    listed = "".join(f"- `{'`, `'.join(option.opts)}`: {option.help}\n" for option in options).replace("<", "&lt;")
+    return f"`seqlm {name} {arguments}`\n\n{inspect.cleandoc(found.help or '')}\n\n{listed}"
 
 
 def errors(_: str) -> str:
@@ -103,7 +103,7 @@ def python(name: str) -> str:
     return f"{signature}{doc}\n\n{fields}".rstrip() + "\n"
 
 
-KINDS = {function.__name__: function for function in (settings, stages, script, errors, columns, python)}
+KINDS = {function.__name__: function for function in (settings, stages, command, errors, columns, python)}
 
 
 def reference(_: Path, what: str) -> str:

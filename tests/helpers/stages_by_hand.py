@@ -69,6 +69,20 @@ def in_this_process(folder: Path) -> RunStage:
     return run
 
 
+def run_command(folder: Path, *arguments: object) -> Finished:
+    """Run the command ``seqlm`` in ``folder`` and in this process."""
+    from seqlm.command import main
+
+    words, out, err, code = [str(argument) for argument in arguments], io.StringIO(), io.StringIO(), 0
+    redirected = contextlib.redirect_stdout(out), contextlib.redirect_stderr(err)
+    with contextlib.chdir(folder), redirected[0], redirected[1]:
+        try:
+            main(words, prog_name="seqlm")
+        except SystemExit as end:
+            code = int(end.code or 0)
+    return Finished(words, code, out.getvalue(), err.getvalue())
+
+
 def run_python(script: str, *arguments: object, before: Sequence[str] = (), **environment: str) -> Finished:
     """Run a script, after the words of ``before``, in a process that finds the modules that this one finds."""
     command = [*before, sys.executable, "-c", script, *map(str, arguments)]

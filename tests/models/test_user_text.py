@@ -1,4 +1,4 @@
-"""A user's own text under trained models: `score.py --text`."""
+"""A user's own text under trained models: `seqlm score`."""
 
 import gzip
 import json
@@ -15,7 +15,7 @@ import seqlm
 from seqlm.core.layout import Layout
 from small_runs import write_models, write_run
 from smoke import ROOT, change_params
-from stages_by_hand import Finished, RunStage, prepare, refused, succeeded
+from stages_by_hand import Finished, prepare, refused, run_command, succeeded
 
 PAGE = "surprisal.html"
 Score = Callable[..., Finished]
@@ -27,13 +27,14 @@ def trained(tmp_path: Path) -> Layout:
 
 
 @pytest.fixture
-def score(run_stage: RunStage, trained: Layout) -> Score:
-    """Scores a text under models, all runs if none is named; ``name``: the text's file."""
+def score(trained: Layout) -> Score:
+    """Scores a text under models; ``name``: the text's file."""
 
     def run(text: str | bytes, *models: str, name: str = "my.txt") -> Finished:
         content = text.encode() if isinstance(text, str) else text
         (trained.root / name).write_bytes(gzip.compress(content) if name.endswith(".gz") else content)
-        return run_stage("score", "--text", name, *(f"--model={model}" for model in models))
+        chosen = [f"--name={model}" for model in models or ("small",)]
+        return run_command(trained.root, "score", ".", name, *chosen, "--page", PAGE)
 
     return run
 
@@ -87,16 +88,16 @@ def test_the_changes_of_cleaning_are_stated(score: Score, trained: Layout) -> No
     assert list(seqlm.open(trained.root)["small"].score(text).remarks) == lines[:2]
     assert succeeded(score("The sea\nat  noon\n")).startswith("small: perplexity")
     # What matters is how the corpus was cleaned, not how the next one will be.
-    change_params(trained.params, {"preprocess.normalise": "none"})
+    change_params(prepare(trained.root) / "params.yaml", {"preprocess.normalise": "none"})
     assert succeeded(score("the sea, 120 times\n")).startswith("cleaned like the corpus")
 
 
 def test_a_long_text_is_scored_as_a_whole_and_shown_in_part(score: Score, trained: Layout) -> None:
     printed = succeeded(score("the sea came in " * 2000, "char-uniform", name="my.txt.gz"))
-    remark = "the page shows the first 20,000 of 31,999 characters"
+    remark = "a page shows the first 20,000 of 31,999 characters"
     assert "31,999 tokens" in printed
     assert printed.startswith(remark)
-    assert f"T{remark[1:]}." in (trained.root / PAGE).read_text()
+    assert f"A{remark[1:]}." in (trained.root / PAGE).read_text()
     assert len(passages(trained)["text"]) == 20_000
 
 
@@ -112,8 +113,8 @@ def test_what_the_page_shows_by_hand(score: Score, trained: Layout) -> None:
 
 
 def test_standard_input(trained: Layout) -> None:
-    command = [sys.executable, str(ROOT / "stages" / "score.py"), "--text=-", "--model=char-uniform", "--page=my.html"]
-    options = {"cwd": prepare(trained.root), "input": "sea sea\n", "capture_output": True, "text": True}
+    command = [sys.executable, "-m", "seqlm", "score", ".", "--name=char-uniform", "--page=my.html"]
+    options = {"cwd": trained.root, "input": "sea sea\n", "capture_output": True, "text": True}
     finished: Finished = subprocess.run(command, **options)  # type: ignore[call-overload]
     assert succeeded(finished).startswith("char-uniform: perplexity 15.000 per char")
     assert "standard input" in (trained.root / "my.html").read_text()
@@ -122,13 +123,11 @@ def test_standard_input(trained: Layout) -> None:
 @pytest.mark.parametrize(
     ("options", "code", "complaint"),
     [
-        ("--text missing", 3, "error: missing: no such file\n"),
-        ("--text data", 3, "error: data: not a regular file\n"),
-        ("--text my.txt --page data", 2, "'--page': File 'data' is a directory"),
+        ("missing", 3, "error: missing: no such file\n"),
+        ("data", 3, "error: data: not a regular file\n"),
+        ("my.txt --page data", 2, "'--page': File 'data' is a directory"),
     ],
 )
-def test_options_that_do_not_fit_are_named(
-    options: str, code: int, complaint: str, run_stage: RunStage, trained: Layout
-) -> None:
+def test_options_that_do_not_fit_are_named(options: str, code: int, complaint: str, trained: Layout) -> None:
     (trained.root / "my.txt").write_text("the sea came in\n")
-    refused(run_stage("score", *options.split()), code, complaint)
+    refused(run_command(trained.root, "score", ".", *options.split(), "--name=small"), code, complaint)

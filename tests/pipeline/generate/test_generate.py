@@ -16,7 +16,7 @@ from seqlm.pipeline.generate.settings import GenerateParams
 from seqlm.vocab.kinds import KINDS
 from small_runs import ngram_models, write_models
 from small_training import prepare_stage
-from stages_by_hand import RunStage, refused, succeeded
+from stages_by_hand import RunStage, refused, run_command, succeeded
 
 
 @pytest.fixture
@@ -49,24 +49,24 @@ def test_another_seed_draws_another_text(layout: Layout) -> None:
     assert first == again != other
 
 
-def test_by_hand_texts_are_printed_and_nothing_is_written(layout: Layout, run_stage: RunStage) -> None:
-    result = run_stage("generate", "--model", "small", "--temperature", "0", "--prefix", "the sea")
-    assert result.stdout.startswith("small, temperature 0: the sea")
-    assert result.stdout.count("\n") == 1
-    assert not layout.reports("generate").exists()
-    result = run_stage("generate", "--model", "nope", "--prefix", "the sea")
+def test_by_hand_texts_are_printed(layout: Layout) -> None:
+    command = "generate", ".", "the sea", "--temperature", "0"
+    printed = succeeded(run_command(layout.root, *command, "--name", "small"))
+    assert printed.startswith("the sea")
+    assert printed.count("\n") == 1
+    result = run_command(layout.root, *command, "--name", "nope")
     refused(result, 2, "error: there is no model 'nope': choose from small, char-uniform, ")
     assert result.stdout == ""
+    refused(run_command(layout.root, *command), 2, "holds several models: choose one with --name: small, char-uniform")
 
 
-def test_a_model_needs_no_files_of_other_models(layout: Layout, run_stage: RunStage) -> None:
+def test_a_model_needs_no_files_of_other_models(layout: Layout) -> None:
     for kind in ("word", "subword"):
         shutil.rmtree(layout.corpus(kind))
         shutil.rmtree(layout.ngrams(kind))
     for model in ("small", "char-kneser-ney-3"):
-        result = run_stage("generate", "--model", model, "--prefix", "the sea")
-        assert (result.returncode, result.stderr) == (0, "")
-    result = run_stage("generate", "--model", "word-kneser-ney-3", "--prefix", "the sea")
+        succeeded(run_command(layout.root, "generate", ".", "the sea", "--name", model))
+    result = run_command(layout.root, "generate", ".", "the sea", "--name", "word-kneser-ney-3")
     refused(result, 2, "there is no model 'word-kneser-ney-3': choose from small, char-uniform")
 
 

@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+import seqlm
 from seqlm.core.layout import Layout
 from seqlm.ngrams.arpa import read_arpa, write_arpa
 from seqlm.ngrams.counts.counting import count_ngrams
@@ -17,7 +18,7 @@ from seqlm.vocab.corpus import SPLITS, load_split
 from seqlm.vocab.kinds import BYTE_TOKENS
 from seqlm.vocab.vocabulary import Vocab
 from small_runs import ngram_models
-from stages_by_hand import RunStage, refused, succeeded
+from stages_by_hand import RunStage, refused, run_command, succeeded
 from subwords import encode
 
 LINES = "the sea came in and the sea went out\nand the sea came in\n"
@@ -71,7 +72,8 @@ def test_subwords_are_described_as_text_and_written_one_to_a_field(run_stage: Ru
     assert frequent[frequent["n"] == 2].set_index("ngram")["count"][" sea came"] == 90
     assert not frequent["ngram"].str.contains(BYTE_TOKENS[0xC3]).any()
 
-    succeeded(run_stage("ngrams", "--kind", "subword", "--arpa", "subword.arpa"))
+    names = [name for name in seqlm.open(layout.root) if name.startswith("subword-kneser-ney")]
+    succeeded(run_command(layout.root, "arpa", ".", "subword.arpa", "--name", names[-1]))
     vocab = Vocab.load(layout.vocab("subword"))
     read = read_arpa(layout.root / "subword.arpa")
     assert set(read.tokens) == {"<s>", "</s>", *vocab.tokens}
@@ -86,15 +88,18 @@ def test_arpa_writes_the_model_that_was_counted(run_stage: RunStage, layout: Lay
     # Nothing that counting needs is left: neither the settings, nor the text, nor the encoded splits.
     for path in [layout.params, *layout.splits.iterdir(), *layout.corpus("word").glob("*.npy")]:
         path.unlink()
-    printed = succeeded(run_stage("ngrams", "--kind", "word", "--arpa", "word.arpa"))
-    assert "Kneser-Ney of order 3 over 8 tokens" in printed
+
+    def write(order: int) -> None:
+        name = f"word-kneser-ney-{order}"
+        assert succeeded(run_command(layout.root, "arpa", ".", "word.arpa", "--name", name)) == f"word.arpa: {name}\n"
+
+    write(3)
     written = layout.root / "word.arpa"
     read = read_arpa(written)
     write_arpa(layout.root / "expected.arpa", KneserNey(count_ngrams(train, 8, 3), 3), ["<unk>", *read.tokens[3:]])
     assert written.read_bytes() == (layout.root / "expected.arpa").read_bytes()
 
-    printed = succeeded(run_stage("ngrams", "--kind", "word", "--arpa", "word.arpa", "--order", "2"))
-    assert "of order 2" in printed
+    write(2)
     assert list(map(len, read_arpa(written).counts.tables)) == [8 + 2, len(set(pairwise(train.tolist())))]
-    refused(run_stage("ngrams", "--kind", "word", "--arpa", "x.arpa", "--order", "4"), 2, "order 4 was not counted")
-    refused(run_stage("ngrams", "--kind", "word", "--order", "2"), 2, "--order belongs to --arpa")
+    several = "holds several models: choose one with --name: word-uniform"
+    refused(run_command(layout.root, "arpa", ".", "x.arpa"), 2, several)
