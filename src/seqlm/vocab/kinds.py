@@ -50,6 +50,9 @@ class SubwordTokenizer:
         """Take a model as the library describes it in JSON; it is parsed when it is needed."""
         self.description = description
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self.description,)
+
     @cached_property
     def tokens(self) -> list[str]:
         """All tokens in the order of the library's ids, without ``<unk>``, which never occurs."""
