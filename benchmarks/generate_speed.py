@@ -30,16 +30,17 @@ PREFIX = [3, 9, 13, 5, 1, 3, 12, 4, 11, 2, 5, 8, 8, 5, 12]
 def random_model(device: torch.device) -> Network:
     """Return a model whose greedy choices are clear, and that writes no ``<unk>`` in either loop."""
     model = build_network(network_settings("scratch", "tanh", NUM_HIDDENS, len(PREFIX)), VOCAB_SIZE, 0, device)
-    weights = model.named_weights()
-    for weight in weights.values():
-        weight.mul_(4)
+    weights = {name: 4 * weight for name, weight in model.weight_copies().items()}
     weights["b_q"][0] = -100
+    model.load_weights(weights)
     return model
 
 
 def chapter_loop(model: Network, prefix: list[int], num_preds: int) -> list[int]:
     """Continue one prefix as the chapter does."""
-    w_xh, w_hh, b_h, w_hq, b_q = [weight.clone().requires_grad_() for weight in model.named_weights().values()]
+    w_xh, w_hh, b_h, w_hq, b_q = [
+        torch.from_numpy(weight).requires_grad_() for weight in model.weight_copies().values()
+    ]
     device = w_xh.device
     state = torch.zeros(1, NUM_HIDDENS, device=device)
     outputs = [prefix[0]]
@@ -75,7 +76,7 @@ def main() -> None:
     parser.add_argument("--num-preds", type=int, default=500)
     arguments = parser.parse_args()
     torch.set_num_threads(arguments.threads)
-    model, size = random_model(resolve_device(arguments.device)), arguments.num_preds
+    model, size = random_model(torch.device(resolve_device(arguments.device))), arguments.num_preds
     writers: dict[str, Callable[[], list[list[int]]]] = {
         "chapter, 1 prefix": lambda: [chapter_loop(model, PREFIX, size)],
         "ours, 1 prefix": lambda: continue_prefixes(model, np.array([PREFIX]), size).tolist(),

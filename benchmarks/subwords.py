@@ -60,7 +60,9 @@ def vocabularies(layout: Layout, separator: str, sizes: list[int]) -> Iterator[t
     for algorithm in ALGORITHMS:
         for size in sizes:
             settings = SubwordParams(algorithm=algorithm, vocab_size=size)  # type: ignore[arg-type]
-            tokenizer = token_kind("subword").train_tokenizer(texts["train"], separator, settings)
+            tokenizer = token_kind("subword").train_tokenizer(
+                texts["train"].read_text(encoding="utf-8"), separator, settings
+            )
             yield (
                 f"{algorithm} {size}",
                 build_corpus(texts, layout.corpus("subword"), "subword", separator, 0, tokenizer),

@@ -26,10 +26,10 @@ from origin import origin
 from torch.nn import functional as F
 
 from seqlm.core.devices import resolve_device
-from seqlm.core.optimizer import Optimizer
 from seqlm.networks.building import build_network
 from seqlm.networks.compiled.tiles import add_product, empty_panels
 from seqlm.networks.framework import FrameworkRNN
+from seqlm.networks.initial import mask
 from seqlm.networks.network import Ids, Network
 from seqlm.networks.settings import NetworkSettings
 from seqlm.pipeline.gradients.study import network_settings
@@ -102,15 +102,14 @@ class Ours:
 
     def __init__(self, model: Network) -> None:
         self.model = model
-        self.params = list(self.model.parameters())
-        self.optimizer = torch.optim.SGD(self.params, lr=LR)
+        model.start_training("sgd")
         self.state = model.initial_state(BATCH_SIZE)
 
     def step(self, inputs: Ids, targets: Ids, carry: bool) -> None:
         state = self.state if carry else self.model.initial_state(BATCH_SIZE)
         _, self.state = self.model.compute_gradients(inputs, targets, state)
-        torch.nn.utils.clip_grad_norm_(self.params, CLIP)
-        self.optimizer.step()
+        self.model.clip_gradients(CLIP)
+        self.model.step(LR)
 
 
 def tokens_per_second(step: Step, sampler: str, device: torch.device, epochs: int) -> float:
@@ -172,9 +171,9 @@ def compare(num_hiddens: int, sampler: str, device: torch.device, rounds: int, c
     settings = network_settings("rnn", "tanh", num_hiddens, NUM_STEPS)
     scratch = network_settings("scratch", "tanh", num_hiddens, NUM_STEPS)
     networks: dict[str, Network] = {
-        "nn.RNN": FrameworkRNN(settings, VOCAB_SIZE, 0).to(device),
-        "rnn": build_network(settings, VOCAB_SIZE, 0, device),
-        "scratch": build_network(scratch, VOCAB_SIZE, 0, device),
+        "nn.RNN": FrameworkRNN(settings, VOCAB_SIZE).to(device),
+        "rnn": build_network(settings, VOCAB_SIZE, 0, device, torch.get_num_threads()),
+        "scratch": build_network(scratch, VOCAB_SIZE, 0, device, torch.get_num_threads()),
     }
     steps: dict[str, Step] = {"chapter": Chapter(num_hiddens, device).step}
     steps |= {name: Ours(network).step for name, network in networks.items()}
@@ -200,23 +199,23 @@ def compare(num_hiddens: int, sampler: str, device: torch.device, rounds: int, c
 
 def train_gated(network: Network, shape: Shape, device: torch.device, count: int) -> float:
     """Train for some minibatches, the framework's layers with its own AdamW, and return tokens per second."""
-    generator = torch.Generator(device).manual_seed(0)
+    rng = np.random.default_rng(0)
     ids = np.random.default_rng(0).integers(0, shape.vocab_size, (shape.batch_size, shape.num_steps + 1))
 
-    def draw_mask(size: int, dropout: float) -> torch.Tensor:
-        factors = torch.empty(shape.batch_size, 1, size, device=device)
-        return factors.bernoulli_(1 - dropout, generator=generator).div_(1 - dropout)
+    def draw_mask(size: int, dropout: float) -> NDArray[np.float32]:
+        return mask(rng, 1 - dropout, (shape.batch_size, 1, size))
 
-    parameters, state = list(network.parameters()), network.initial_state(shape.batch_size)
-    step: Callable[[], object] = partial(Optimizer("adamw", parameters).step, ADAM_LR)
+    state = network.initial_state(shape.batch_size)
+    network.start_training("adamw")
+    step: Callable[[], object] = partial(network.step, ADAM_LR)
     if isinstance(network, FrameworkRNN):
-        step = torch.optim.AdamW(parameters, lr=ADAM_LR).step
+        step = torch.optim.AdamW(network.parameters(), lr=ADAM_LR).step
     with network.thread_team():
         for minibatch in range(count + 1):
             if minibatch == 1:  # the first one makes buffers and starts threads
                 start = time.perf_counter()
             _, state = network.compute_gradients(ids[:, :-1], ids[:, 1:], state, draw_mask)
-            torch.nn.utils.clip_grad_norm_(parameters, CLIP)
+            network.clip_gradients(CLIP)
             step()
         if device.type == "cuda":
             torch.cuda.synchronize()
@@ -231,8 +230,8 @@ def compare_gated(model: str, name: str, device: torch.device, rounds: int, ceil
         dropout=shape.dropout, engine="auto",
     )  # fmt: skip
     networks = [
-        FrameworkRNN(settings, shape.vocab_size, 0).to(device),
-        build_network(settings, shape.vocab_size, 0, device),
+        FrameworkRNN(settings, shape.vocab_size).to(device),
+        build_network(settings, shape.vocab_size, 0, device, torch.get_num_threads()),
     ]
     for network in networks:
         train_gated(network, shape, device, 1)
@@ -253,7 +252,7 @@ def main() -> None:
     parser.add_argument("--threads", type=int, nargs="+", default=[1, 2])
     parser.add_argument("--only", nargs="+", choices=["rnn", "gated"], default=["rnn", "gated"])
     arguments = parser.parse_args()
-    device = resolve_device(arguments.device)
+    device = torch.device(resolve_device(arguments.device))
     threads = arguments.threads if device.type == "cpu" else [1]
     ceilings = {}
     for count in threads:

@@ -97,7 +97,7 @@ def train(folder: Path, settings: dict[str, Any], seed: int, epochs: int | None)
     torch.set_num_threads(1)
     vocab = Vocab.load(folder / "char" / "vocab.json", "char")
     train_ids, val_ids = (load_split(folder / "char", split) for split in ("train", "val"))
-    trainer = Trainer(config, len(vocab), train_ids, val_ids, torch.device("cpu"))
+    trainer = Trainer(config, len(vocab), train_ids, val_ids, "cpu")
     started, diverged = time.process_time(), False
     try:
         trainer.train(lambda _: None)

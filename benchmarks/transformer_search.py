@@ -86,7 +86,7 @@ def build(corpus: Corpus, row: dict[str, Any], token_budget: int | None) -> Trai
     run = run_settings(row["model"], {name: row[name] for name in SEARCHED}) | {"token_budget": token_budget}
     values = corpus.params | {"device": "cpu", "num_threads": 1, "seed": int(row["seed"]), "runs": {row["model"]: run}}
     config: RunConfig = resolve_runs(values, source="params.yaml")[row["model"]]
-    return Trainer(config, len(corpus.vocab), corpus.train, corpus.val, torch.device("cpu"))
+    return Trainer(config, len(corpus.vocab), corpus.train, corpus.val, "cpu")
 
 
 class _EnoughError(Exception):

@@ -28,7 +28,7 @@ LENGTHS = (1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024)
 
 def gradient_in_pieces(model: Network, window: Ids, length: int) -> list[Tensor]:
     """Return the summed gradients of all pieces; each piece's state is a constant for the next."""
-    state, totals = (model.initial_state(len(window)), [torch.zeros_like(weight) for weight in model.parameters()])
+    state, totals = (model.initial_state(len(window)), [torch.zeros(weight.shape) for weight in model.gradients])
     for start in range(0, NUM_STEPS, length):
         piece = window[:, start : start + length + 1]
         _, state = model.compute_gradients(piece[:, :-1], piece[:, 1:], state)
@@ -66,7 +66,7 @@ def main() -> None:
     parser.add_argument("--device", default="cpu")
     parser.add_argument("--rounds", type=int, default=7)
     arguments = parser.parse_args()
-    device = resolve_device(arguments.device)
+    device = torch.device(resolve_device(arguments.device))
     torch.set_num_threads(1)
     print(origin())
     print(f"{NUM_STEPS} steps, {BATCH_SIZE} batch rows, one thread; medians; ratio to the full gradient")

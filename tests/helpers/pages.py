@@ -11,7 +11,7 @@ PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").r
 def blocks(page: Path) -> list[list[str]]:
     """Return the lines of each of the page's blocks of shell commands.
 
-    On README and pages of howto/, where a block of Python goes on from those before it, it is a command that runs them all.
+    In the README and on pages of howto/, blocks of Python are one command, which runs all up to this one.
     """
     found, python, program = [], page.parent.name == "howto" or page.name == "README.md", ""
     for language, block in re.findall(r"^```(sh|python)\n(.*?)^```$", page.read_text(), re.M | re.DOTALL):

@@ -317,7 +317,7 @@ def test_a_full_disk_is_no_network_that_fails(download: Download, monkeypatch: p
 def test_a_full_disk_is_not_the_fault_of_the_text_that_is_copied(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    monkeypatch.setattr(corpora, "replacing", lambda _: contextlib.nullcontext(Path("/dev/full")))
+    monkeypatch.setattr(corpora, "atomic_write", lambda _: contextlib.nullcontext(Path("/dev/full")))
     (tmp_path / "my.txt").write_bytes(TEXT * (2**21 // len(TEXT)))
     with pytest.raises(MachineError, match=r"corpus\.txt: cannot be written: No space left"):
         corpora.copy_text_file(tmp_path / "my.txt", tmp_path / "corpus.txt")

@@ -13,7 +13,6 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-import torch
 
 from devtools import CHROMIUM, Browser
 from seqlm.core.files import write_csv, write_json
@@ -21,6 +20,7 @@ from seqlm.core.layout import Layout
 from seqlm.models.index import Models
 from seqlm.models.language_model import LanguageModel
 from seqlm.networks.building import build_network
+from seqlm.networks.initial import normal
 from seqlm.ngrams.counts.counting import count_ngrams
 from seqlm.pipeline.report import playground
 from seqlm.pipeline.report.playground import build_playground
@@ -53,11 +53,13 @@ def write_project(folder: Path, normalise: str = "none", separator: str = " ") -
     vocab = build_corpus(texts, layout.corpus("char"), "char", separator, normalise=normalise)
     counts = count_ngrams(load_split(layout.corpus("char"), "train"), len(vocab), 3)
     save_ngrams(layout, counts, vocab)
-    torch.manual_seed(0)
+    rng = np.random.default_rng(0)
     for run, changes in RUNS.items():
         settings = config(run, **changes)
         network = build_network(settings, len(vocab), 0)
-        weights = {name: 0.5 * torch.randn(weight.shape) for name, weight in network.weight_copies().items()}
+        weights = {
+            name: normal(rng, 0.5, weight.shape).astype(np.float32) for name, weight in network.weight_copies().items()
+        }
         save_run(layout, settings, vocab, weights)
         write_config(layout.config(run), settings)
         rows = [{"epoch": epoch, "train_perplexity": 9 / epoch, "val_perplexity": 9.0} for epoch in (1, 2, 3)]
