@@ -54,8 +54,10 @@ def main(layout: Layout) -> None:
     write_table(layout.reports("download"), "summary", record)
     if record["fallback"]:
         warn(
-            f"all results will be those of {record['name']!r}. Once {record['requested']} can be had, `dvc repro` "
-            "makes its results; `make restore` goes back to those of the last commit. With download.fallback: null "
+            f"all results will be those of {record['name']!r}. Once {record['requested']} can be "
+            "had, `dvc repro` "
+            "makes its results; `make restore` goes back to those of the last commit. With "
+            "download.fallback: null "
             "the pipeline stops instead"
         )
     click.echo(f"corpus {record['name']}: {count_noun(record['bytes'], 'byte')}")
@@ -109,7 +111,8 @@ def _prune_lock(lock_file: Path, runs: list[str]) -> None:
                     click.echo(f"removed {name} from {lock_file.name}")
     except DvcException as error:
         warn(
-            f"{lock_file.name} is left as it is ({error}): `python tools/check_lock.py --prune` removes stale stages"
+            f"{lock_file.name} is left as it is ({error}): `python tools/check_lock.py --prune` "
+            "removes stale stages"
         )
 
 

@@ -29,7 +29,8 @@ def main(layout: Layout) -> None:
     if summary := agreement(comparison):
         click.echo(summary)
     click.echo(
-        f"the page: {layout.page}; the playground: {layout.playground}; all models: {layout.summary}"
+        f"the page: {layout.page}; the playground: {layout.playground}; all models: "
+        f"{layout.summary}"
     )
 
 

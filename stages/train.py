@@ -71,7 +71,8 @@ def main(layout: Layout, run: str) -> None:
         if is_first:
             processes = f", {ranks.size} processes" if ranks.size > 1 else ""
             click.echo(
-                f"{run}: {config.describe()}, {trainer.num_parameters:,} parameters, on {device}{processes}"
+                f"{run}: {config.describe()}, {trainer.num_parameters:,} parameters, on "
+                f"{device}{processes}"
             )
             click.echo(describe_plan(trainer.plan))
         folder = layout.checkpoints / run

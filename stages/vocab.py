@@ -54,7 +54,8 @@ def main(layout: Layout, kind: str) -> None:
     for warning in warnings:
         warn(warning)
     click.echo(
-        f"{kind}: {count_noun(len(vocab), 'token')}; unknown in test: {vocab.splits['test'].unknown_share:.2%}"
+        f"{kind}: {count_noun(len(vocab), 'token')}; unknown in test: "
+        f"{vocab.splits['test'].unknown_share:.2%}"
     )
 
 

@@ -20,6 +20,7 @@ def resolve_device(name: str) -> str:
     available = [device for device, found in is_available.items() if found]
     if name != "auto" and name not in available:
         raise MachineError(
-            f"device: {name}: this machine has none: set device to auto or one of: {', '.join(available)}"
+            f"device: {name}: this machine has none: set device to auto or one of: "
+            f"{', '.join(available)}"
         )
     return available[0] if name == "auto" else name

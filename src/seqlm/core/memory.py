@@ -24,6 +24,7 @@ def require_memory(needed: int, what: str) -> None:
     needs."""
     if needed > machine_memory():
         raise MachineError(
-            f"{what} needs about {needed / 1e9:.0f} GB of memory, and this machine has {machine_memory() / 1e9:.0f}: "
+            f"{what} needs about {needed / 1e9:.0f} GB of memory, and this machine has "
+            f"{machine_memory() / 1e9:.0f}: "
             "use a shorter text, or a machine with more"
         )

@@ -45,12 +45,23 @@ class Optimizer:
                 parameter.add_(gradient, alpha=-lr)
             return
         adamw(
-            parameters, gradients, self._slots["exp_avg"], self._slots["exp_avg_sq"], [], self._slots["step"],
-            lr=lr, weight_decay=self._weight_decay, beta1=_BETA1, beta2=_BETA2, eps=_EPS, amsgrad=False, maximize=False,
+            parameters,
+            gradients,
+            self._slots["exp_avg"],
+            self._slots["exp_avg_sq"],
+            [],
+            self._slots["step"],
+            lr=lr,
+            weight_decay=self._weight_decay,
+            beta1=_BETA1,
+            beta2=_BETA2,
+            eps=_EPS,
+            amsgrad=False,
+            maximize=False,
             # On a CPU the fused step passes over memory once instead of nine times; elsewhere
             # PyTorch chooses.
             fused=True if parameters[0].device.type == "cpu" else None,
-        )  # fmt: skip
+        )
 
     def state(self) -> dict[str, Tensor]:
         """Return the state by parameter number and name."""

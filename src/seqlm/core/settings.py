@@ -98,7 +98,10 @@ def _describe(error: ValidationError, key: str) -> str:
     if same[0]["type"] == "extra_forbidden":
         missing = [details["loc"][-1] for _, details in found if details["type"] == "missing"]
         near = get_close_matches(str(same[0]["loc"][-1]), map(str, missing), 1, 0)
-        return f"{name}: unknown setting{f': did you mean {near[0]}?' if near else ' (check the spelling)'}"
+        return (
+            f"{name}: unknown "
+            f"setting{f': did you mean {near[0]}?' if near else ' (check the spelling)'}"
+        )
     words = dict.fromkeys(
         details["msg"].removeprefix("Value error, ").removeprefix("Input ") for details in same
     )

@@ -190,8 +190,9 @@ def fit_network(
     ``settings`` are those of a run of the pipeline by name, such as ``num_epochs``,
     ``token_budget``, ``num_hiddens``, ``lr``, ``seed`` and ``num_threads``.
 
-    ``progress`` shows a progress bar. With the path of a ``checkpoint``, a call that was interrupted
-    continues where it was, to the same weights; when it has finished, the file holds the result.
+    ``progress`` shows a progress bar. With the path of a ``checkpoint``, a call that was
+    interrupted continues where it was, to the same weights; when it has finished, the file holds
+    the result.
 
     Raises ParamsError for a wrong argument, DataError for a text that is too short, MachineError
     if a package or device is missing, and DivergenceError if the loss is not finite.

@@ -187,11 +187,24 @@ def network_info(config: RunConfig, vocab: Vocab) -> ModelInfo:
 
 
 _OF_CHAPTER = {
-    "token": "char", "activation": "tanh", "num_layers": 1, "embedding": "one_hot", "dropout": 0.0,
-    "batch_size": 32, "num_steps": 35, "max_tokens": 10_000, "optimizer": "sgd", "lr": 1.0,
-    "schedule": "constant", "grad_clip": 1.0, "truncation": "regular", "num_epochs": 500,
-    "token_budget": None, "patience": None, "checkpoint": "last",
-}  # fmt: skip
+    "token": "char",
+    "activation": "tanh",
+    "num_layers": 1,
+    "embedding": "one_hot",
+    "dropout": 0.0,
+    "batch_size": 32,
+    "num_steps": 35,
+    "max_tokens": 10_000,
+    "optimizer": "sgd",
+    "lr": 1.0,
+    "schedule": "constant",
+    "grad_clip": 1.0,
+    "truncation": "regular",
+    "num_epochs": 500,
+    "token_budget": None,
+    "patience": None,
+    "checkpoint": "last",
+}
 """The settings of sections 8.5 and 8.6, with random or sequential sampling."""
 _HIDDENS_OF_CHAPTER = {"scratch": 512, "rnn": 256}
 

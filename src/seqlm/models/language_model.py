@@ -404,7 +404,10 @@ def cleaning_remarks(text: str, normalise: str) -> list[str]:
         replaced := _NOT_KEPT.findall(unicodedata.normalize("NFC", text))
     ):
         number = count_noun(len(replaced), "character")
-        remark = f"cleaned like the corpus, by preprocess.normalise: spaces replace {number} other than A to Z"
+        remark = (
+            f"cleaned like the corpus, by preprocess.normalise: spaces replace {number} other "
+            "than A to Z"
+        )
         return [remark, *decoding_warnings(Letters.of(text.encode()), normalise)]
     return []
 

@@ -82,7 +82,8 @@ def _copy(root: Path, paths: Iterable[Path], target: Path) -> None:
 
 
 def saved_names(folder: Path) -> list[str]:
-    """Return the names of the models that :func:`save` was given; none if it made no such folder."""
+    """Return the names of the models that :func:`save` was given; none if it made no such
+    folder."""
     manifest = folder / MANIFEST
     if not manifest.is_file():
         return []

@@ -56,7 +56,8 @@ class Stream:
         """
         if len(nll) != len(self.spelling):
             raise DataError(
-                f"{len(nll):,} surprisals for a text of {len(self.spelling):,} scored tokens: score again"
+                f"{len(nll):,} surprisals for a text of {len(self.spelling):,} scored tokens: "
+                "score again"
             )
         return nll + self.spelling
 
@@ -131,7 +132,8 @@ def measure(nll: Nll, text: Stream) -> dict[str, Any]:
     if None in found.values():
         impossible, invalid = int(np.isinf(nll).sum()), int(np.isnan(nll).sum())
         found["reason"] = (
-            f"{impossible} tokens have probability 0, {invalid} none; {values['nats_per_token']:.0f} nats per token"
+            f"{impossible} tokens have probability 0, {invalid} none; "
+            f"{values['nats_per_token']:.0f} nats per token"
         )
     unknown_share = int(np.count_nonzero(text.spelling)) / max(len(nll), 1)
     return found | {"tokens": len(nll), "unknown_share": unknown_share, "scored_share": text.share}

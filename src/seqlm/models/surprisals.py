@@ -92,15 +92,29 @@ class EncodedText(Stream):
     """The scored ones."""
 
     @classmethod
-    def of(cls, vocab: Vocab, text: str, tokens: Sequence[str], is_scored: NDArray[np.bool_], lengths: Indices,
-           num_chars: int, separator_nll: float) -> Self:  # fmt: skip
+    def of(
+        cls,
+        vocab: Vocab,
+        text: str,
+        tokens: Sequence[str],
+        is_scored: NDArray[np.bool_],
+        lengths: Indices,
+        num_chars: int,
+        separator_nll: float,
+    ) -> Self:
         """Return a text, given all ``tokens`` that are read, and the lengths of all of them."""
         ids, scored = vocab.encode(tokens), list(compress(tokens, is_scored.tolist()))
         return cls(
-            input_ids=ids, is_scored=is_scored, lengths=lengths[is_scored], num_chars=num_chars,
-            spelling=unknown_costs(vocab, scored, ids[is_scored]), separator_nll=separator_nll,
-            vocab=vocab, text=text, tokens=scored,
-        )  # fmt: skip
+            input_ids=ids,
+            is_scored=is_scored,
+            lengths=lengths[is_scored],
+            num_chars=num_chars,
+            spelling=unknown_costs(vocab, scored, ids[is_scored]),
+            separator_nll=separator_nll,
+            vocab=vocab,
+            text=text,
+            tokens=scored,
+        )
 
     @property
     def ink(self) -> Indices:
@@ -172,7 +186,8 @@ class TextSurprisals:
         encoded, kind = self.encoded, self.encoded.vocab.token_kind
         if space == "after" and kind.is_lossless and not kind.is_character:
             raise ParamsError(
-                f"the {kind.noun}s of this model include the space before a word: set space to before"
+                f"the {kind.noun}s of this model include the space before a word: set space to "
+                "before"
             )
         cleaned = clean_words(words, encoded.vocab.normalise)
         ends = np.cumsum(_require_words(encoded.text, cleaned))
@@ -227,7 +242,8 @@ def _require_words(text: str, words: Sequence[str]) -> list[int]:
         end += len(ink)
     if end < len(found):
         raise ParamsError(
-            f"the text continues with {found[end : end + 20]!r} after the last word: give all its words"
+            f"the text continues with {found[end : end + 20]!r} after the last word: give all its "
+            "words"
         )
     return [len(ink) for ink in inks]
 
@@ -343,7 +359,8 @@ def require_text(value: object, what: str) -> str:
         raise ParamsError(f"{what} must be a string, not {type(value).__name__}")
     if found := _SURROGATE.search(value):
         raise DataError(
-            f"{what} has half a character, {found[0]!r}, at position {found.start()}: remove or replace it"
+            f"{what} has half a character, {found[0]!r}, at position {found.start()}: remove or "
+            "replace it"
         )
     return value
 
@@ -356,7 +373,10 @@ def strings(value: object, what: str, expected: str = "string") -> list[str]:
         if isinstance(each, str):
             continue
         if is_missing(each):
-            advice = 'give "" for no word, and read tables with keep_default_na=False, so that "NA" stays a word'
+            advice = (
+                'give "" for no word, and read tables with keep_default_na=False, '
+                'so that "NA" stays a word'
+            )
             raise ParamsError(f"{what}[{index}] must be a string, but it is missing: {advice}")
         raise ParamsError(f"{what}[{index}] must be a string, not {type(each).__name__}")
     return found
@@ -374,7 +394,8 @@ def contexts(context: object, texts: Sequence[str]) -> Sequence[object]:
 def _require_as_many(noun: str, items: Sequence[Any], other: str, others: Sequence[Any]) -> None:
     if len(items) != len(others):
         raise ParamsError(
-            f"{count_noun(len(items), noun)}, but {count_noun(len(others), other)}: give one for each"
+            f"{count_noun(len(items), noun)}, but {count_noun(len(others), other)}: give one for "
+            "each"
         )
 
 

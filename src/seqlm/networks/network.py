@@ -77,9 +77,13 @@ class Network(ABC):
 
     @abstractmethod
     def compute_gradients(
-        self, inputs: Ids, targets: Ids, state: State, draw_mask: DropoutMask | None = None,
+        self,
+        inputs: Ids,
+        targets: Ids,
+        state: State,
+        draw_mask: DropoutMask | None = None,
         keep: NDArray[np.float32] | None = None,
-    ) -> tuple[Any, State]:  # fmt: skip
+    ) -> tuple[Any, State]:
         """Set the gradients to those of the mean loss; return each target's -log p and the new
         state.
 

@@ -80,9 +80,13 @@ class ScratchRNN(TorchNetwork):
 
     @torch.no_grad()
     def compute_gradients(
-        self, inputs: Ids, targets: Ids, state: Tensor, draw_mask: DropoutMask | None = None,  # noqa: ARG002
+        self,
+        inputs: Ids,
+        targets: Ids,
+        state: Tensor,
+        draw_mask: DropoutMask | None = None,  # noqa: ARG002
         keep: NDArray[np.float32] | None = None,
-    ) -> tuple[Tensor, Tensor]:  # fmt: skip
+    ) -> tuple[Tensor, Tensor]:
         """Do what :meth:`Network.compute_gradients` does."""
         steps, wanted = self.tensor(inputs).T, self.tensor(targets).T  # (T, B)
         hiddens, logits, after = self._run(steps, state)

@@ -81,9 +81,13 @@ class TorchNetwork(nn.Module, Network):
         return torch.cat(found, 1).numpy(), state
 
     def compute_gradients(
-        self, inputs: Ids, targets: Ids, state: State, draw_mask: DropoutMask | None = None,
+        self,
+        inputs: Ids,
+        targets: Ids,
+        state: State,
+        draw_mask: DropoutMask | None = None,
         keep: NDArray[np.float32] | None = None,  # noqa: ARG002
-    ) -> tuple[Tensor, State]:  # fmt: skip
+    ) -> tuple[Tensor, State]:
         """Do what :meth:`Network.compute_gradients` does. The new state is detached from the
         graph."""
         self.zero_grad(set_to_none=True)

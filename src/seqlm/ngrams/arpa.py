@@ -164,7 +164,8 @@ class ArpaModel(NGramModel):
         if abs((total := math.fsum(self.unigram)) - 1) <= _TOLERANCE_OF_SUM:
             return []
         return [
-            f"{self.file}: the probabilities of the 1-grams sum to {total:.3g}, not to 1: do not trust its scores"
+            f"{self.file}: the probabilities of the 1-grams sum to {total:.3g}, not to 1: do not "
+            "trust its scores"
         ]
 
     @property
@@ -187,7 +188,8 @@ class ArpaModel(NGramModel):
         probs = np.where(is_seen, shares, backed_off)
         if (largest := probs.max(initial=0)) > _MAX_PROB:
             raise DataError(
-                f"{self.file}: its backoff weights give an n-gram the probability {largest:.3g}, more than 1: "
+                f"{self.file}: its backoff weights give an n-gram the probability {largest:.3g}, "
+                "more than 1: "
                 "make the file again"
             )
         return probs

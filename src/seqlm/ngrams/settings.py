@@ -38,6 +38,7 @@ class NgramsParams(Section):
             raise ValueError("laplace.max_order must not exceed max_order of any kind of token")
         if self.laplace.epsilons != "auto" and len(self.laplace.epsilons) != self.laplace.max_order:
             raise ValueError(
-                f"laplace.epsilons must hold one value for each order up to {self.laplace.max_order}"
+                "laplace.epsilons must hold one value for each order up to "
+                f"{self.laplace.max_order}"
             )
         return self

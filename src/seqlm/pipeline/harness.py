@@ -93,7 +93,8 @@ def _fail(message: str, code: int) -> NoReturn:
     click.echo(f"error: {one_line}", err=True)
     if _EXPERIMENT in os.environ:
         click.echo(
-            "params.yaml keeps the settings of this experiment; `make restore` goes back to the last commit",
+            "params.yaml keeps the settings of this experiment; `make restore` goes back to the "
+            "last commit",
             err=True,
         )
     sys.exit(code)

@@ -130,7 +130,8 @@ def decoding_warnings(letters: Letters, normalise: str) -> list[str]:
     if normalise != "letters" or share < _FOREIGN_SHARE_WORTH_A_WARNING:
         return []
     return [
-        f"{share:.1%} of the letters are not A-Z and were dropped: set preprocess.normalise: none to keep them"
+        f"{share:.1%} of the letters are not A-Z and were dropped: set preprocess.normalise: none "
+        "to keep them"
     ]
 
 
@@ -143,6 +144,7 @@ def require_enough(size: TextSize, normalise: str, min_characters: int) -> None:
             else ""
         )
         raise DataError(
-            f"has only {count_noun(size.characters, 'character')} and {count_noun(size.words, 'word')} after cleaning: "
+            f"has only {count_noun(size.characters, 'character')} and "
+            f"{count_noun(size.words, 'word')} after cleaning: "
             f"use a text of at least {min_characters} characters{other_scripts}"
         )

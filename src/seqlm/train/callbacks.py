@@ -82,7 +82,8 @@ class Checkpoint:
     def _read(self) -> Checkpointed | None:
         with safe_open(self.path, framework="numpy") as file:
             metadata = file.metadata()
-            arrays = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 (it cannot be iterated)
+            names = file.keys()  # the file itself cannot be iterated
+            arrays = {name: file.get_tensor(name) for name in names}
         fits = metadata[_KEY] == self._key and metadata[_DIGEST] == _digest(arrays)
         return (arrays, json.loads(metadata[_VALUES])) if fits else None
 

@@ -80,7 +80,8 @@ def _random_offset(
 ) -> int:
     if not fits(len(tokens), batch_size, num_steps):
         raise ValueError(
-            f"{len(tokens)} tokens are too few for batch_size {batch_size} and num_steps {num_steps}"
+            f"{len(tokens)} tokens are too few for batch_size {batch_size} and num_steps "
+            f"{num_steps}"
         )
     return int(rng.integers(num_steps))
 
@@ -117,7 +118,8 @@ class Plan:
             num_steps = max(num_tokens // (config.batch_size + 1), 1)
         if not fits(num_tokens, config.batch_size, num_steps):
             raise DataError(
-                f"run {config.run}: {num_tokens} tokens are too few for minibatches of {config.batch_size} x "
+                f"run {config.run}: {num_tokens} tokens are too few for minibatches of "
+                f"{config.batch_size} x "
                 f"{num_steps}: use a longer text, or lower this run's batch_size and num_steps"
             )
         whole = cls(num_tokens, config.batch_size, num_steps, config.num_epochs)

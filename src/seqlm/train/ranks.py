@@ -90,7 +90,10 @@ def _end(error: object, _: object = None) -> NoReturn:
     the rest."""
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
     cause = error if isinstance(error, Exception) else None
-    why = "another training process has ended or does not answer: the same command continues from the last checkpoint"
+    why = (
+        "another training process has ended or does not answer: the same command continues from "
+        "the last checkpoint"
+    )
     raise MachineError(why) from cause
 
 

@@ -191,7 +191,8 @@ class Trainer:
             )
             epoch = max(math.ceil(self.progress.epoch), 1)
             raise DivergenceError(
-                f"run {self.config.run}: the loss is not finite in epoch {epoch}: {advice}, or choose another seed"
+                f"run {self.config.run}: the loss is not finite in epoch {epoch}: {advice}, or "
+                "choose another seed"
             )
         return value
 

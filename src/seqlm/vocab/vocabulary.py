@@ -123,7 +123,8 @@ class Vocab:
         value = read_checksummed(path, FORMAT, "run the vocab stage again")
         if kind is not None and value["kind"] != kind:
             raise DataError(
-                f"{path}: holds tokens of kind {value['kind']}, not {kind}: run the vocab stage again"
+                f"{path}: holds tokens of kind {value['kind']}, not {kind}: run the vocab stage "
+                "again"
             )
         del value["format"]
         value["splits"] = {name: SplitInfo(**info) for name, info in value["splits"].items()}

@@ -129,9 +129,15 @@ def embed(
 
 @jit_internal
 def input_projection(
-    weights: PackedWeights, layer: int, tokens: Tokens, rows: BatchRows, inputs: Panels, input_row: int,
-    gates: Panels, row: int,
-) -> None:  # fmt: skip
+    weights: PackedWeights,
+    layer: int,
+    tokens: Tokens,
+    rows: BatchRows,
+    inputs: Panels,
+    input_row: int,
+    gates: Panels,
+    row: int,
+) -> None:
     """Set the sums of some steps to the biases and the products with the inputs.
 
     ``tokens`` (T, B) are those of the steps; ``inputs`` holds what the layer below outputs, from
@@ -210,9 +216,16 @@ def output_logits(
 
 @jit_entry
 def read(
-    weights: PackedWeights, tokens: Tokens, steps: Activations, logits: Panels, first: int, last: int,
-    member: int, size: int, control: Control,
-) -> None:  # fmt: skip
+    weights: PackedWeights,
+    tokens: Tokens,
+    steps: Activations,
+    logits: Panels,
+    first: int,
+    last: int,
+    member: int,
+    size: int,
+    control: Control,
+) -> None:
     """Take batch rows ``first`` to ``last`` of ``tokens`` (T, B) through the network.
 
     Set their logits (T B, V) too, unless these have no panels. ``size`` members share the layers,
@@ -274,9 +287,16 @@ def _nll_of_row(
 
 @jit_entry
 def _nll_of_some_outputs(
-    weights: PackedWeights, outputs: Panels, targets: Tokens, logits: Panels, largest: NDArray[np.float32],
-    totals: NDArray[np.float64], nll: Nll, first: int, last: int,
-) -> None:  # fmt: skip
+    weights: PackedWeights,
+    outputs: Panels,
+    targets: Tokens,
+    logits: Panels,
+    largest: NDArray[np.float32],
+    totals: NDArray[np.float64],
+    nll: Nll,
+    first: int,
+    last: int,
+) -> None:
     """Set ``nll`` (N,) in rows ``first`` to ``last`` to -log p of ``targets`` (N,), given the last
     N outputs."""
     vocab_size, row_of_first = weights.spec.vocab_size, outputs.shape[1] - len(targets)

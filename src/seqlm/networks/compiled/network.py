@@ -162,9 +162,13 @@ class CompiledNetwork(Network):
         return step
 
     def compute_gradients(
-        self, inputs: Ids, targets: Ids, state: State, draw_mask: DropoutMask | None = None,
+        self,
+        inputs: Ids,
+        targets: Ids,
+        state: State,
+        draw_mask: DropoutMask | None = None,
         keep: NDArray[np.float32] | None = None,
-    ) -> tuple[Nll, State]:  # fmt: skip
+    ) -> tuple[Nll, State]:
         """Do what :meth:`Network.compute_gradients` does, in this thread alone or with those of the
         team."""
         dropout = 0.0 if draw_mask is None else self.settings.dropout

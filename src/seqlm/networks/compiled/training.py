@@ -420,9 +420,15 @@ class CompiledGradients(Team):
     """The gradients of minibatches of one shape, by a team of threads."""
 
     def __init__(
-        self, spec: NetworkSpec, flat: Flat, gradients: Flat, state_shape: tuple[int, ...], num_steps: int,
-        dropout: float, num_threads: int,
-    ) -> None:  # fmt: skip
+        self,
+        spec: NetworkSpec,
+        flat: Flat,
+        gradients: Flat,
+        state_shape: tuple[int, ...],
+        num_steps: int,
+        dropout: float,
+        num_threads: int,
+    ) -> None:
         """Start the team for minibatches with states of a shape.
 
         ``flat`` is read and ``gradients`` written in place, in every call of :meth:`compute`.
@@ -457,9 +463,13 @@ class CompiledGradients(Team):
         super().__init__(num_threads, serve_gradients, buffers)
 
     def compute(
-        self, inputs: NDArray[np.int64], targets: NDArray[np.int64], state: State,
-        draw_mask: DropoutMask | None, gradient_mask: Matrix | None,
-    ) -> tuple[NDArray[np.float64], State]:  # fmt: skip
+        self,
+        inputs: NDArray[np.int64],
+        targets: NDArray[np.int64],
+        state: State,
+        draw_mask: DropoutMask | None,
+        gradient_mask: Matrix | None,
+    ) -> tuple[NDArray[np.float64], State]:
         """Do what :meth:`seqlm.networks.network.Network.compute_gradients` does."""
         buffers, spec = self.buffers, self.buffers.packed.spec
         buffers.inputs[:] = to_tokens(inputs, spec.vocab_size)

@@ -135,7 +135,8 @@ class Spark(DuckDB):
                 ).close()
             except OSError as error:
                 raise MachineError(
-                    f"the Spark cluster at {self.address} does not answer: start it, or unset SPARK_MASTER"
+                    f"the Spark cluster at {self.address} does not answer: start it, or unset "
+                    "SPARK_MASTER"
                 ) from error
         builder = SparkSession.builder.master(self.address).appName("seqlm")
         try:
@@ -151,7 +152,8 @@ class Spark(DuckDB):
         except (PySparkException, Py4JError) as error:
             cause = next((line for line in str(error).splitlines() if line.strip()), "no message")
             raise MachineError(
-                f"the Spark cluster at {self.address} cannot count: {cause.strip()}: its workers must see "
+                f"the Spark cluster at {self.address} cannot count: {cause.strip()}: its workers "
+                "must see "
                 f"{self.folder} at the same path, and be able to write there"
             ) from error
 
@@ -169,7 +171,8 @@ def count_ngrams(
     """
     if len(ids) < max_order:
         raise DataError(
-            f"{len(ids)} tokens are too few for n-grams of order {max_order}: lower ngrams.max_order"
+            f"{len(ids)} tokens are too few for n-grams of order {max_order}: lower "
+            "ngrams.max_order"
         )
     packable = max(
         order
@@ -186,7 +189,8 @@ def count_ngrams(
     for (below, _), (keys, _) in reversed(list(pairwise(packed))):
         _replace_prefixes_by_rows(keys, below, vocab_size)
     counts = NgramCounts([_unigrams(ids, vocab_size), *packed])
-    rows = ids  # of the n-gram at each position; those of an order are found while the one below is counted
+    # Of the n-gram at each position; those of an order are found while the one below is counted.
+    rows = ids
     if engine is None and 1 < packable < max_order:
         rows = np.unique(_keys(_columns(ids, packable), vocab_size), return_inverse=True)[1]
     for order in range(packable + 1, max_order + 1):

@@ -54,7 +54,7 @@ class NGramModel(ABC):
         return {}
 
     @classmethod
-    def fit(cls, counts: NgramCounts, val_ids: Ids, params: NgramsParams) -> Fit:  # noqa: ARG003 (for other methods)
+    def fit(cls, counts: NgramCounts, val_ids: Ids, params: NgramsParams) -> Fit:  # noqa: ARG003
         """Choose the method's settings. By default it has none."""
         return Fit()
 
@@ -140,7 +140,7 @@ class Uniform(NGramModel):
         return np.full(self.counts.vocab_size, 1 / self.counts.vocab_size)
 
     @classmethod
-    def build(cls, counts: NgramCounts, settings: Mapping[str, Any]) -> Sequence[Self]:  # noqa: ARG003 (there are none)
+    def build(cls, counts: NgramCounts, settings: Mapping[str, Any]) -> Sequence[Self]:  # noqa: ARG003
         """Return the one model."""
         return [cls(counts)]
 

@@ -136,7 +136,7 @@ class KneserNey(NGramModel):
         return [*(lower[n] for n in range(1, self.order)), of_highest]
 
     @classmethod
-    def fit(cls, counts: NgramCounts, val_ids: Ids, params: NgramsParams) -> Fit:  # noqa: ARG003 (discounts need no val)
+    def fit(cls, counts: NgramCounts, val_ids: Ids, params: NgramsParams) -> Fit:  # noqa: ARG003
         """Give ``<unk>`` the share that Good and Turing estimate, which costs least on texts with
         new words."""
         return Fit({"unknown": "good_turing"})

@@ -16,7 +16,7 @@ from typing import Any
 
 CANNOT_CHANGE_NUMBERS = {
     "seqlm.core.errors": "the kinds of errors",
-    "seqlm.core.layout": "paths: dvc.yaml has the same ones, so a stage whose paths change is rerun anyway",
+    "seqlm.core.layout": "paths: dvc.yaml names the same ones, so their change reruns a stage",
     "seqlm.core.progress": "times for the person at the terminal",
     "seqlm.pipeline.dvc_watchdog": "ends a stage with DVC",
     "seqlm.pipeline.harness": "options, messages and exit codes of all scripts",

@@ -31,8 +31,10 @@ def _require_name(run: str) -> str:
     """Raise ValueError for a name that no file or no model may have."""
     if not _RUN_NAME.fullmatch(run) or run.startswith(_MODEL_PREFIXES):
         raise ValueError(
-            "a run's name has 1 to 100 characters: letters A to Z in either case, digits, '_', '.' and '-'; it begins "
-            f"with a letter or digit, does not end with '.', and does not begin with {' or '.join(_MODEL_PREFIXES)}"
+            "a run's name has 1 to 100 characters: letters A to Z in either case, digits, '_', "
+            "'.' and '-'; it begins "
+            "with a letter or digit, does not end with '.', and does not begin with "
+            f"{' or '.join(_MODEL_PREFIXES)}"
         )
     return run
 

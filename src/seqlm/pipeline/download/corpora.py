@@ -53,7 +53,8 @@ def is_registered(name: str, registry: dict[str, Corpus], root: Path) -> bool:
     if name in registry or path.exists() or path.is_symlink():
         return name in registry
     raise ParamsError(
-        f"download.corpus = {name!r}: neither a registered corpus ({', '.join(registry)}) nor a file"
+        f"download.corpus = {name!r}: neither a registered corpus ({', '.join(registry)}) nor a "
+        "file"
     )
 
 
@@ -70,11 +71,13 @@ def locate_or_download(
         if path.exists():
             if (found := sha256_of_file(path)) != corpus.sha256:
                 raise DataError(
-                    f"{path}: not the expected text: SHA-256 expected {corpus.sha256}, found {found}"
+                    f"{path}: not the expected text: SHA-256 expected {corpus.sha256}, found "
+                    f"{found}"
                 )
             return path
     problem: SeqlmError = DownloadError(
-        f"{name}: no source can be reached: connect to the network, or put {corpus.file} into {folders[0]}"
+        f"{name}: no source can be reached: connect to the network, or put {corpus.file} into "
+        f"{folders[0]}"
     )
     pooch.get_logger().setLevel("ERROR")
     transfer = pooch.HTTPDownloader(timeout=_TIMEOUT_S)
@@ -99,9 +102,9 @@ def fetch_registered(
     """Make ``text`` the registered corpus and return its record. A file with the right SHA-256 is
     kept as it is.
 
-    ``find`` returns the file of a corpus, as :func:`locate_or_download` does. If no source can be reached,
-    the corpus ``fallback`` takes its place, and the record and the log say so; but it never
-    replaces another text, which would be lost. Raises DownloadError or DataError.
+    ``find`` returns the file of a corpus, as :func:`locate_or_download` does. If no source can be
+    reached, the corpus ``fallback`` takes its place, and the record and the log say so; but it
+    never replaces another text, which would be lost. Raises DownloadError or DataError.
     """
     present, used, reason = sha256_of_file(text) if text.is_file() else None, name, None
     if present != registry[name].sha256:
@@ -112,11 +115,13 @@ def fetch_registered(
                 raise
             if present not in (None, registry[fallback].sha256):
                 raise DownloadError(
-                    f"{error}; {text} holds another text, which {fallback!r} does not replace: set download.corpus "
+                    f"{error}; {text} holds another text, which {fallback!r} does not replace: "
+                    "set download.corpus "
                     "back to that one, or remove the file"
                 ) from error
             log(
-                f"NO SOURCE OF {name} CAN BE REACHED: the corpus {fallback!r} takes its place ({error})"
+                f"NO SOURCE OF {name} CAN BE REACHED: the corpus {fallback!r} takes its place "
+                f"({error})"
             )
             used, reason = fallback, f"no source of {name} could be reached"
             path = find(fallback, registry[fallback])

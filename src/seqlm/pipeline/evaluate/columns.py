@@ -91,9 +91,20 @@ def _difference(row: Cells) -> str:
 
 
 COLUMNS = [
-    Column("model", "Identifier: what is typed, and what files are called.", lambda r: r.scores.name, str),
-    Column("label", "A readable name, which says what the model is.", lambda r: r.label, str, "model",
-           in_text=False),
+    Column(
+        "model",
+        "Identifier: what is typed, and what files are called.",
+        lambda r: r.scores.name,
+        str,
+    ),
+    Column(
+        "label",
+        "A readable name, which says what the model is.",
+        lambda r: r.label,
+        str,
+        "model",
+        in_text=False,
+    ),
     Column("family", "ngram, network or mixture.", None, str),
     Column("token", "Kind of token that the model predicts.", None, str),
     Column("counted_token", "N-gram models: kind of token whose n-grams are counted.", None, str),
@@ -101,37 +112,120 @@ COLUMNS = [
     Column("order", "N-gram models: order, 0 for the uniform distribution.", None, int),
     Column("network", "Networks: kind of network.", None, str),
     Column("run", "Networks: the run.", None, str),
-    Column("as_in_chapter", "Networks: whether all settings are those of sections 8.5 and 8.6.", None, bool),
-    Column("epoch", "Networks: whether the weights are the last ones, or those that were best on val.", None, str),
-    Column("dynamic", "Whether the model keeps learning from the text that it predicts. Such rows come after the "
-           "others.", None, bool),
-    Column("members", "Mixtures: the members, separated by spaces. Dynamic models: the static one.",
-           lambda r: " ".join(r.scores.info.members) or None, str),
-    Column("test_bits", "Bits per character on test; infinite if a token has probability zero.",
-           lambda r: r.bits("test"), float, "test", _or_infinite("test_bits", DIGITS)),
-    Column("ci_low", "Lower end of the 95 % interval of test_bits; none if it would be below 0.",
-           lambda r: r.interval[0], float, "95 %", _interval),
+    Column(
+        "as_in_chapter",
+        "Networks: whether all settings are those of sections 8.5 and 8.6.",
+        None,
+        bool,
+    ),
+    Column(
+        "epoch",
+        "Networks: whether the weights are the last ones, or those that were best on val.",
+        None,
+        str,
+    ),
+    Column(
+        "dynamic",
+        "Whether the model keeps learning from the text that it predicts. Such rows come after the "
+        "others.",
+        None,
+        bool,
+    ),
+    Column(
+        "members",
+        "Mixtures: the members, separated by spaces. Dynamic models: the static one.",
+        lambda r: " ".join(r.scores.info.members) or None,
+        str,
+    ),
+    Column(
+        "test_bits",
+        "Bits per character on test; infinite if a token has probability zero.",
+        lambda r: r.bits("test"),
+        float,
+        "test",
+        _or_infinite("test_bits", DIGITS),
+    ),
+    Column(
+        "ci_low",
+        "Lower end of the 95 % interval of test_bits; none if it would be below 0.",
+        lambda r: r.interval[0],
+        float,
+        "95 %",
+        _interval,
+    ),
     Column("ci_high", "Upper end of the 95 % interval of test_bits.", lambda r: r.interval[1]),
-    Column("best_difference", "Bits per character on test minus those of the best model, which is in the first row.",
-           lambda r: r.vs_best.difference, float, "to best", _difference),
-    Column("best_margin", "Half-width of the simultaneous 95 % confidence interval of best_difference.",
-           lambda r: r.vs_best.margin),
-    Column("best_verdict", "Whether the model is better or worse than the best model, or the difference is not "
-           "significant.", lambda r: r.vs_best.verdict, str),
-    Column("val_bits", "Bits per character on val; marked ^ if the model has chosen_on_val.",
-           lambda r: r.bits("val"), float, "val", _val_with_mark),
-    Column("chosen_on_val", "Whether settings, weights or the epoch of the model were chosen on val, so that it looks "
-           "better there than it is.", None, bool),
-    Column("train_bits", "Bits per character on all of train.", lambda r: r.bits("train"), float, "train"),
-    Column("seen_bits", "Bits per character on the text that the model was trained on, measured after training.",
-           lambda r: r.bits(TRAIN_SUBSET if TRAIN_SUBSET in r.scores.metrics else "train"), float, "trained on",
-           in_text=False),
-    Column("train_chars", "Characters of train that the model saw.", None, int, "train characters", in_text=False),
-    Column("test_perplexity", "Perplexity on test, per token of the model's own kind.",
-           lambda r: r.scores.metrics["test"]["perplexity"], float, "perplexity", _or_infinite("test_perplexity", 2)),
-    Column("unknown_share", "Share of test tokens not in the vocabulary.",
-           lambda r: r.scores.metrics["test"]["unknown_share"]),
-]  # fmt: skip
+    Column(
+        "best_difference",
+        "Bits per character on test minus those of the best model, which is in the first row.",
+        lambda r: r.vs_best.difference,
+        float,
+        "to best",
+        _difference,
+    ),
+    Column(
+        "best_margin",
+        "Half-width of the simultaneous 95 % confidence interval of best_difference.",
+        lambda r: r.vs_best.margin,
+    ),
+    Column(
+        "best_verdict",
+        "Whether the model is better or worse than the best model, or the difference is not "
+        "significant.",
+        lambda r: r.vs_best.verdict,
+        str,
+    ),
+    Column(
+        "val_bits",
+        "Bits per character on val; marked ^ if the model has chosen_on_val.",
+        lambda r: r.bits("val"),
+        float,
+        "val",
+        _val_with_mark,
+    ),
+    Column(
+        "chosen_on_val",
+        "Whether settings, weights or the epoch of the model were chosen on val, so that it looks "
+        "better there than it is.",
+        None,
+        bool,
+    ),
+    Column(
+        "train_bits",
+        "Bits per character on all of train.",
+        lambda r: r.bits("train"),
+        float,
+        "train",
+    ),
+    Column(
+        "seen_bits",
+        "Bits per character on the text that the model was trained on, measured after training.",
+        lambda r: r.bits(TRAIN_SUBSET if TRAIN_SUBSET in r.scores.metrics else "train"),
+        float,
+        "trained on",
+        in_text=False,
+    ),
+    Column(
+        "train_chars",
+        "Characters of train that the model saw.",
+        None,
+        int,
+        "train characters",
+        in_text=False,
+    ),
+    Column(
+        "test_perplexity",
+        "Perplexity on test, per token of the model's own kind.",
+        lambda r: r.scores.metrics["test"]["perplexity"],
+        float,
+        "perplexity",
+        _or_infinite("test_perplexity", 2),
+    ),
+    Column(
+        "unknown_share",
+        "Share of test tokens not in the vocabulary.",
+        lambda r: r.scores.metrics["test"]["unknown_share"],
+    ),
+]
 """All columns, in their order in table.csv."""
 
 
@@ -164,15 +258,23 @@ def table_groups(table: pd.DataFrame) -> list[tuple[str, list[dict[str, Any]]]]:
 
 
 _NOTES = (
-    "test, val, train: bits per character; models over words are charged for spaces and for the spelling",
+    "test, val, train: bits per character; models over words are charged for spaces and for the "
+    "spelling",
     "  of unknown words; lower is better",
-    "95 %: half-width of the prediction interval for another passage as long as test (not for other",
-    "  texts or seeds); empty if it would exceed the value, because parts of this text differ too much",
-    "to best: difference on test from the model in the first row, which is the best on val among those",
+    "95 %: half-width of the prediction interval for another passage as long as test (not for "
+    "other",
+    "  texts or seeds); empty if it would exceed the value, because parts of this text differ too "
+    "much",
+    "to best: difference on test from the model in the first row, which is the best on val among "
+    "those",
     "  that stay as trained, ± half-width of its simultaneous 95 % confidence interval",
-    "  ~: not significant; the risk that any difference is wrongly called significant is at most 5 %",
+    "  ~: not significant; the risk that any difference is wrongly called significant is at most "
+    "5 %",
 )
-_CHOSEN = "^: settings, weights or the epoch were chosen on val, so the model looks better there than it is"
+_CHOSEN = (
+    "^: settings, weights or the epoch were chosen on val, so the model looks better there than "
+    "it is"
+)
 _IDENTIFIER = Column("model", "What is typed.", lambda r: r.scores.name, str, "model")
 
 

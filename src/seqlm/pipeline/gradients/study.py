@@ -41,8 +41,11 @@ _NUM_WINDOWS = 64
 _MAX_VOCAB = 128
 """Most frequent tokens that are kept, to limit the cost; the others become ``<unk>``."""
 MODELS: dict[str, tuple[str, Literal["tanh", "relu"]]] = {
-    "scratch": ("scratch", "tanh"), "relu": ("rnn", "relu"), "gru": ("gru", "tanh"), "lstm": ("lstm", "tanh"),
-}  # fmt: skip
+    "scratch": ("scratch", "tanh"),
+    "relu": ("rnn", "relu"),
+    "gru": ("gru", "tanh"),
+    "lstm": ("lstm", "tanh"),
+}
 _UNGATED = ("scratch", "relu")
 """The states of GRU and LSTM also pass gates: no single matrix carries them."""
 
@@ -175,8 +178,11 @@ def gradient_error(draws: Floats, full: Floats) -> tuple[float, float]:
 
 
 _CELLS: dict[str, Callable[..., nn.RNNCellBase]] = {
-    "scratch": nn.RNNCell, "relu": partial(nn.RNNCell, nonlinearity="relu"), "gru": nn.GRUCell, "lstm": nn.LSTMCell,
-}  # fmt: skip
+    "scratch": nn.RNNCell,
+    "relu": partial(nn.RNNCell, nonlinearity="relu"),
+    "gru": nn.GRUCell,
+    "lstm": nn.LSTMCell,
+}
 _LEAST_NORM = 1e-100
 """Smaller norms count as 0: their squares are too small for all their digits."""
 
@@ -336,9 +342,18 @@ def network_settings(
 ) -> NetworkSettings:
     """Return the settings of a network of one layer that reads one-hot vectors."""
     return NetworkSettings(
-        model=model, activation=activation, num_hiddens=num_hiddens, num_layers=1, num_heads=1, num_steps=num_steps,
-        embedding="one_hot", embedding_size=None, tie_weights=False, dropout=0.0, engine="auto",
-    )  # fmt: skip
+        model=model,
+        activation=activation,
+        num_hiddens=num_hiddens,
+        num_layers=1,
+        num_heads=1,
+        num_steps=num_steps,
+        embedding="one_hot",
+        embedding_size=None,
+        tie_weights=False,
+        dropout=0.0,
+        engine="auto",
+    )
 
 
 def _truncation(task: Task) -> pd.DataFrame:

@@ -258,10 +258,13 @@ def most_frequent(ids: Ids, counts: NgramCounts, order: int, limit: int) -> Rows
 def _min_freq_table(counts: NDArray[np.integer]) -> TableRows:
     """Return the vocabulary's size against ``min_freq`` (exercise 8.2-2), ``<unk>`` included."""
     return [
-        {"min_freq": least, "vocabulary_size": int((counts >= least).sum()) + 1,
-         "unknown_share": float(counts[counts < least].sum() / counts.sum())}
+        {
+            "min_freq": least,
+            "vocabulary_size": int((counts >= least).sum()) + 1,
+            "unknown_share": float(counts[counts < least].sum() / counts.sum()),
+        }
         for least in _MIN_FREQS
-    ]  # fmt: skip
+    ]
 
 
 def _head(text: CorpusStream, ranked: Rows) -> dict[str, Any]:

@@ -101,7 +101,8 @@ def clean_and_split(
     warnings = decoding_warnings(letters, normalise)
     if _GUTENBERG.search(raw[:_SEARCHED]) or _GUTENBERG.search(raw[-_SEARCHED:]):
         warnings.append(
-            "the text has Project Gutenberg's header or licence, before its line '*** START OF' and after '*** END OF':"
+            "the text has Project Gutenberg's header or licence, before its line '*** START OF' "
+            "and after '*** END OF':"
             " remove them, or models learn from one and are scored on the other"
         )
     try:
@@ -110,7 +111,8 @@ def clean_and_split(
             and letters.foreign_letters > _MAX_FOREIGN_SHARE * letters.letters
         ):
             raise DataError(
-                f"{letters.foreign_letters:,} of its {letters.letters:,} letters are not A-Z and would be dropped: "
+                f"{letters.foreign_letters:,} of its {letters.letters:,} letters are not A-Z and "
+                "would be dropped: "
                 "keep them with -S preprocess.normalise=none"
             )
         text = clean(raw, normalise) + b"\n"

@@ -80,10 +80,16 @@ def build_playground(layout: Layout) -> str:
         "test": "".join(vocab.tokens[token] for token in test.tolist() if token),
     }
     return render(
-        "playground/page.html", [*_STYLES, *map(_script, _SCRIPTS)], worker=True,
-        corpus=read_json(layout.corpus_record), computing=list(map(_script, _COMPUTING)),
-        has_unknown=not test.all(), data=data, blocks=blocks, left_out=left_out,
-    )  # fmt: skip
+        "playground/page.html",
+        [*_STYLES, *map(_script, _SCRIPTS)],
+        worker=True,
+        corpus=read_json(layout.corpus_record),
+        computing=list(map(_script, _COMPUTING)),
+        has_unknown=not test.all(),
+        data=data,
+        blocks=blocks,
+        left_out=left_out,
+    )
 
 
 def _script(name: str) -> str:
@@ -140,9 +146,13 @@ def _ngrams(
 
 
 def _networks(
-    layout: Layout, vocab: Vocab, table: pd.DataFrame, budget: int, blocks: dict[str, str],
+    layout: Layout,
+    vocab: Vocab,
+    table: pd.DataFrame,
+    budget: int,
+    blocks: dict[str, str],
     left_out: list[dict[str, str]],
-) -> list[dict[str, Any]]:  # fmt: skip
+) -> list[dict[str, Any]]:
     """Put the weights of networks into ``blocks``, the smallest first, while they fit; describe the
     networks.
 

@@ -156,10 +156,16 @@ class Heldout:
             )
             separators = count_separators(texts, vocab.line_separator).nll(vocab.separators)
         return Stream(
-            num_chars=num_chars, lengths=lengths, separator_nll=separators, share=chars / vocab.num_chars[name],
-            spelling=np.concatenate([self._costs[split.distinct_ids(*each)] for each in ranges])[1:],
-            input_ids=np.concatenate(input_ids), is_scored=scored,
-        )  # fmt: skip
+            num_chars=num_chars,
+            lengths=lengths,
+            separator_nll=separators,
+            share=chars / vocab.num_chars[name],
+            spelling=np.concatenate([self._costs[split.distinct_ids(*each)] for each in ranges])[
+                1:
+            ],
+            input_ids=np.concatenate(input_ids),
+            is_scored=scored,
+        )
 
 
 def token_offsets(

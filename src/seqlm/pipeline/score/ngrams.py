@@ -69,7 +69,8 @@ def _scores(
         infos += [dynamic_ngram_info(order, counted, token) for token in tokens]
     elif dynamic is not None:
         log(
-            f"{kind}: no model keeps counting, because train has {num_tokens:,} tokens, more than {MAX_TOKENS:,}"
+            f"{kind}: no model keeps counting, because train has {num_tokens:,} tokens, more than "
+            f"{MAX_TOKENS:,}"
         )
     heldout_of = cache(partial(Heldout, layout))
     yield from (score_model(opener.ngram(info), heldout_of(info.token)) for info in infos)
@@ -98,7 +99,8 @@ def _log_fallbacks(models: Sequence[LanguageModel], log: Log) -> None:
         discounts = ", ".join(f"{discount:g}" for discount in FALLBACK_DISCOUNTS)
         replaced, kind = ", ".join(map(str, sorted(orders))), models[0].vocab.kind
         log(
-            f"{kind}: the estimated Kneser-Ney discounts of order {replaced} are not valid: {discounts} replace them"
+            f"{kind}: the estimated Kneser-Ney discounts of order {replaced} are not valid: "
+            f"{discounts} replace them"
         )
 
 

@@ -31,6 +31,7 @@ class SineParams(Section):
         needed = self.num_train + max([self.tau, *self.taus]) + max(self.steps)
         if needed > self.num_points:
             raise ValueError(
-                f"num_points must be at least num_train + the largest tau + the largest of steps = {needed}"
+                "num_points must be at least num_train + the largest tau + the largest of steps "
+                f"= {needed}"
             )
         return self

@@ -46,13 +46,15 @@ def corpus_warnings(vocab: Vocab, train: NDArray[np.integer]) -> list[str]:
     for (before, less), (split, more) in pairwise(shares.items()):
         if not found and more > max(_UNKNOWN_RATIO * less, less + _UNKNOWN_JUMP):
             found.append(
-                f"{more:.1%} of the {kind.noun}s of {split} are unknown, but only {less:.1%} of those of {before}: "
+                f"{more:.1%} of the {kind.noun}s of {split} are unknown, but only {less:.1%} of "
+                f"those of {before}: "
                 f"{split} may hold other text, such as a licence or another language"
             )
     cost = UNIFORM_CHAR_BITS * test.num_unknown / test.num_chars
     if kind.is_character and cost >= _COST_WORTH_A_WARNING:
         found.append(
-            f"unknown characters add {cost:.2f} bits per character to every model's score on test: each is charged "
+            f"unknown characters add {cost:.2f} bits per character to every model's score on "
+            "test: each is charged "
             f"{UNIFORM_CHAR_BITS:.1f} bits, as one of {NUM_CODE_POINTS:,} code points"
         )
     return found

@@ -27,9 +27,13 @@ def highlights_figure(table: pd.DataFrame) -> Figure:
             axes.plot([row["ci_low"], row["ci_high"]], [place, place], color=colour, **_INTERVAL)
             axes.plot(row["test_bits"], place, "o", color=colour, markersize=7)
             axes.annotate(
-                f"{row['test_bits']:.2f}", (max(row["test_bits"], row["ci_high"]), place), xytext=(7, 0),
-                textcoords="offset points", va="center", fontweight="bold",
-            )  # fmt: skip
+                f"{row['test_bits']:.2f}",
+                (max(row["test_bits"], row["ci_high"]), place),
+                xytext=(7, 0),
+                textcoords="offset points",
+                va="center",
+                fontweight="bold",
+            )
             name = axes.annotate(
                 row["label"], (0, place), xytext=(3, 14), textcoords="offset points", va="center"
             )

@@ -68,9 +68,15 @@ def _columns(y: str | list[str] | dict[str, Any]) -> list[str]:
 
 
 def draw(
-    table: pd.DataFrame, plot: Plot, by: str = "", *, styles: Styles | None = None, panels: str = "", columns: int = 1,
+    table: pd.DataFrame,
+    plot: Plot,
+    by: str = "",
+    *,
+    styles: Styles | None = None,
+    panels: str = "",
+    columns: int = 1,
     reference: str = "",
-) -> Figure:  # fmt: skip
+) -> Figure:
     """Draw lines, one for each value of the column ``by``; several columns of y have different
     dashes.
 

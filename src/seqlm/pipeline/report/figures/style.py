@@ -34,8 +34,14 @@ from matplotlib.ticker import FuncFormatter, LogFormatter, LogFormatterSciNotati
 INK = "#010203"
 """Replaced by the colour of the surrounding text when the file is written."""
 GREY, MAGENTA, PURPLE, OLIVE, BLUE, GREEN, VERMILION = (
-    "#808080", "#c2528b", "#8c6bb1", "#7d8500", "#1f83bd", "#009e73", "#d55e00"
-)  # fmt: skip
+    "#808080",
+    "#c2528b",
+    "#8c6bb1",
+    "#7d8500",
+    "#1f83bd",
+    "#009e73",
+    "#d55e00",
+)
 _NETWORKS = {
     "scratch": ("RNN", BLUE),
     "rnn": ("RNN", BLUE),
@@ -49,7 +55,8 @@ MARKERS = ("o", "s", "^", "v", "P", "X")
 WIDTH = 4.8
 """Inches."""
 SVG_STYLE = (
-    "svg{stroke-linejoin: round; stroke-linecap: butt; font: 10px 'DejaVu Sans', Verdana, Arial, sans-serif; "
+    "svg{stroke-linejoin: round; stroke-linecap: butt; font: 10px 'DejaVu Sans', Verdana, Arial, "
+    "sans-serif; "
     "color-scheme: light dark}\n@media (prefers-color-scheme: dark){svg{color: #e6edf3}}"
 )
 """Of a figure as a file. The page leaves it out: ``page.css`` has the fonts and lines, the text
