@@ -20,7 +20,8 @@ from seqlm.core.errors import DataError, MachineError
 from seqlm.core.layout import Layout
 from seqlm.core.settings import Device
 from seqlm.models.index import Models, open_models
-from seqlm.models.language_model import LanguageModel, sample_token
+from seqlm.models.language_model import LanguageModel
+from seqlm.models.sampling import sample_token
 from seqlm.pipeline.score.heldout import Heldout
 from seqlm.pipeline.score.scores import Scores
 from smoke import ROOT

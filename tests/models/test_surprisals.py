@@ -14,10 +14,10 @@ from hypothesis import strategies as st
 import seqlm
 from seqlm.core.errors import DataError, ParamsError
 from seqlm.models.index import Models
+from seqlm.models.inputs import Space
 from seqlm.models.language_model import LanguageModel
 from seqlm.models.networks import StaticNetwork
 from seqlm.models.ngrams import NGram
-from seqlm.models.surprisals import Space
 from seqlm.networks.building import build_network
 from seqlm.ngrams.counts.count_tables import NgramCounts
 from seqlm.ngrams.models.base import Uniform

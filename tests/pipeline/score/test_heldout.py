@@ -11,10 +11,10 @@ from compiled_networks import scratch_network
 from made_scores import scored_text
 from seqlm.core.errors import DataError
 from seqlm.core.layout import Layout
+from seqlm.models.encoding import EncodedText
 from seqlm.models.ngrams import NGram
 from seqlm.models.scored_text import Streams, stream_of
 from seqlm.models.spelling import UNIFORM_CHAR_NLL, SpellingModel
-from seqlm.models.surprisals import EncodedText
 from seqlm.networks.network import stream_nll
 from seqlm.ngrams.counts.count_tables import NgramCounts
 from seqlm.ngrams.counts.counting import count_ngrams
