@@ -38,7 +38,7 @@ def test_every_model_gives_the_surprisals_that_the_stages_store(
     streams = {kind: Heldout(layout, kind).stream("test") for kind in {score.info.token for score in scores.values()}}
     for name, score in scores.items():
         assert models[name].info == score.info
-        found = streams[score.info.token].nll(models[name].token_nll)
+        found = streams[score.info.token].scored_nll(models[name].token_nll)
         assert found.tolist() == pytest.approx(score.nll["test"].tolist(), rel=1e-12), name
 
 
