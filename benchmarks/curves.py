@@ -235,7 +235,7 @@ def train(corpus: Corpus, name: str, num_chars: int) -> tuple[Trainer, Stopwatch
 
 def score_splits(model: LanguageModel, streams: Streams) -> Scores:
     """Scores a model on val and test."""
-    return make_scores(model.info, {split: streams[split].nll(model.token_nll) for split in HELD_OUT}, streams)
+    return make_scores(model.info, {split: streams[split].scored_nll(model.token_nll) for split in HELD_OUT}, streams)
 
 
 def score_trained(corpus: Corpus, trainer: Trainer) -> tuple[Scores, str]:

@@ -48,7 +48,7 @@ def measured(layout: Layout, vocab: Vocab) -> tuple[float, dict[int, float]]:
     bits = {}
     for order in orders:
         model = KneserNey(counts, order)
-        bits[order] = measure(stream.nll(partial(token_nll, model)), stream)["bits_per_character"]
+        bits[order] = measure(stream.scored_nll(partial(token_nll, model)), stream)["bits_per_character"]
     info = vocab.splits["val"]
     return info.num_tokens / info.num_chars, bits
 

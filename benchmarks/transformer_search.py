@@ -163,7 +163,7 @@ def train(corpus: Corpus, row: dict[str, Any]) -> dict[str, Any]:
     bits = {}
     for split in ("val", "test") if row["stage"] != "search" else ("val",):  # val chooses, before test is looked at
         stream = corpus.streams[split]
-        found = measure(stream.nll(partial(stream_nll, trainer.network)), stream)
+        found = measure(stream.scored_nll(partial(stream_nll, trainer.network)), stream)
         bits[f"{split}_bits"] = round(found["bits_per_character"], 4)
     return {
         "parameters": trainer.num_parameters,

@@ -6,7 +6,7 @@ import numpy as np
 
 from seqlm.core.metrics import Nll
 from seqlm.models.info import ModelInfo
-from seqlm.models.scored_text import Stream, stream_of
+from seqlm.models.scored_text import Stream
 from seqlm.pipeline.score.scores import Scores, make_scores
 from seqlm.vocab.corpus import SPLITS
 
@@ -15,7 +15,7 @@ def stream(ids: Sequence[int] | np.ndarray, num_chars: int | None = None) -> Str
     """Return tokens of one character each as a stream, unknown ones without a cost."""
     ids = np.asarray(ids)
     size = len(ids) - 1
-    return stream_of(ids, np.ones(size, np.int64), np.zeros(size), size if num_chars is None else num_chars)
+    return Stream.from_ids(ids, np.ones(size, np.int64), np.zeros(size), size if num_chars is None else num_chars)
 
 
 def scored_text(num_scored: int, num_chars: int | None = None) -> Stream:

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 import pytest
 
-from seqlm.models.char_from_words import CharacterPredictor, Lexicon
+from seqlm.models.char_from_words import CharacterPredictor, Lexicon, State
 from seqlm.models.ngrams import EvolvingCounts
 from seqlm.models.spelling import SpellingModel
 from seqlm.ngrams.counts.counting import count_ngrams
@@ -34,6 +34,15 @@ def predictor(separator: str) -> CharacterPredictor:
     return CharacterPredictor(lexicon(separator), model())
 
 
+def read(reader: CharacterPredictor, state: State, characters: Sequence[str]) -> tuple[State, list[int]]:
+    """Return the state after some characters, and the ids of the words that ended."""
+    words = list[int]()
+    for character in characters:
+        _, state, ended = reader.step(state, character)
+        words += ended
+    return state, words
+
+
 def nll(characters: Sequence[str], separator: str) -> np.ndarray:
     return lexicon(separator).nll(characters, EvolvingCounts.fixed(model()))
 
@@ -43,11 +52,13 @@ def test_the_probabilities_of_all_characters_sum_to_one(separator: str) -> None:
     beginning = TEXT[:60].replace("\n", separator) + "xyz" + TEXT[60:90].replace("\n", separator)
     possible = [character for character in CHARACTERS if character != "\n" or separator == "\n"]
     reader = predictor(separator)
+    state = reader.begin()
     for index, character in enumerate(beginning):
-        probs = [reader.prob(other) for other in possible]
+        probs = [reader.step(state, other).prob for other in possible]
         # Unlikely hypotheses are dropped, so a little is missing.
         assert 1 - 1e-3 <= sum(probs) <= 1 + 1e-9
-        assert reader.read(character) == probs[possible.index(character)] > 0, index
+        prob, state, _ = reader.step(state, character)
+        assert prob == probs[possible.index(character)] > 0, index
 
 
 def test_a_text_costs_as_much_as_its_words_and_separators() -> None:
@@ -64,17 +75,16 @@ def test_a_text_costs_as_much_as_its_words_and_separators() -> None:
         expected -= np.log(known + after[0] * spelled[index])
         expected -= np.log(separators.after_word[" "]) + np.log(separators.after_blank[""])
     text = " ".join(words) + " "
-    first = predictor(" ").read(text[0])
+    reader = predictor(" ")
+    first = reader.step(reader.begin(), text[0]).prob
     assert nll(text, " ").sum() - np.log(first) == pytest.approx(expected, rel=1e-9)
 
 
 def test_words_that_end_without_a_separator_are_found() -> None:
     reader = predictor("")
-    for character in TEXT[:600].replace("\n", ""):
-        reader.read(character)
-    read = [TOKENS[number] for number in reader.words_read]
-    assert read == WORDS[: len(read)]
-    assert len(read) > 60
+    words = [TOKENS[number] for number in read(reader, reader.begin(), TEXT[:600].replace("\n", ""))[1]]
+    assert words == WORDS[: len(words)]
+    assert len(words) > 60
 
 
 def test_the_model_of_each_part_gets_the_words_read_before_it() -> None:
@@ -113,10 +123,11 @@ def test_all_letters_that_the_character_vocabulary_lacks_count_as_one_letter() -
     # One letter instead of two is easier to predict.
     assert lexicon(" ", few).nll(shown, EvolvingCounts.fixed(model())).sum() < nll(text, " ").sum()
     reader = CharacterPredictor(lexicon(" ", few), model())
+    state = reader.begin()
     for character in shown[:100]:
-        probs = [reader.prob(other) for other in few if other != "\n"]
+        probs = [reader.step(state, other).prob for other in few if other != "\n"]
         assert 1 - 1e-3 <= sum(probs) <= 1 + 1e-9
-        reader.read(character)
+        state = reader.step(state, character).state
 
 
 def test_a_reserved_token_that_train_lacks_is_no_word() -> None:
@@ -130,13 +141,10 @@ def test_a_reading_is_dropped_only_after_the_next_character() -> None:
     two_words = Lexicon(["<unk>", "sea", "quay"], [0, 500, 500], ["<unk>", " ", *"seaquy"], rare)
     words = KneserNey(count_ngrams(np.array([1, 2] * 500), 3, 1), 1)
     reader = CharacterPredictor(two_words, words)
-    for character in "sea":
-        reader.read(character)
+    state, _ = read(reader, reader.begin(), "sea")
     # p(q | sea) is at least p of a word that ends, of no separator, and of quay.
-    assert reader.read("q") > 1e-5 * 0.4
-    for character in "uay ":
-        reader.read(character)
-    assert reader.words_read == [1, 2]
+    assert reader.step(state, "q").prob > 1e-5 * 0.4
+    assert read(reader, state, "quay ")[1] == [1, 2]
 
 
 def test_separators_by_hand() -> None:

@@ -20,7 +20,8 @@ from seqlm.core.errors import DataError, MachineError
 from seqlm.core.layout import Layout
 from seqlm.core.settings import Device
 from seqlm.models.index import Models, open_models
-from seqlm.models.language_model import LanguageModel, sample_token
+from seqlm.models.language_model import LanguageModel
+from seqlm.models.sampling import sample_token
 from seqlm.pipeline.score.heldout import Heldout
 from seqlm.pipeline.score.scores import Scores
 from smoke import ROOT
@@ -37,7 +38,7 @@ def test_every_model_gives_the_surprisals_that_the_stages_store(
     streams = {kind: Heldout(layout, kind).stream("test") for kind in {score.info.token for score in scores.values()}}
     for name, score in scores.items():
         assert models[name].info == score.info
-        found = streams[score.info.token].nll(models[name].token_nll)
+        found = streams[score.info.token].scored_nll(models[name].token_nll)
         assert found.tolist() == pytest.approx(score.nll["test"].tolist(), rel=1e-12), name
 
 

@@ -14,10 +14,10 @@ from hypothesis import strategies as st
 import seqlm
 from seqlm.core.errors import DataError, ParamsError
 from seqlm.models.index import Models
+from seqlm.models.inputs import Space
 from seqlm.models.language_model import LanguageModel
 from seqlm.models.networks import StaticNetwork
 from seqlm.models.ngrams import NGram
-from seqlm.models.surprisals import Space
 from seqlm.networks.building import build_network
 from seqlm.ngrams.counts.count_tables import NgramCounts
 from seqlm.ngrams.models.base import Uniform
@@ -271,7 +271,10 @@ def test_words_of_a_text_need_not_have_spaces_between_them(models: Models) -> No
         ({"text": ["the sea", "a"], "context": ["the"]}, "2 texts, but 1 context:"),
     ],
 )
-def test_arguments_that_make_no_sense_are_refused(arguments: dict[str, Any], complaint: str, models: Models) -> None:
+def test_arguments_that_make_no_sense_are_refused_before_anything_is_scored(
+    arguments: dict[str, Any], complaint: str, models: Models, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(LanguageModel, "score_batch", None)
     with pytest.raises(ParamsError, match=complaint):
         models["small"].surprisals(**arguments)
 

@@ -11,10 +11,11 @@ from pathlib import Path
 import numpy as np
 
 from seqlm.core.errors import DataError
+from seqlm.models.encoding import EncodedText
 from seqlm.models.info import ModelInfo
-from seqlm.models.language_model import LanguageModel, Reader
+from seqlm.models.language_model import LanguageModel
 from seqlm.models.ngrams import EvolvingCounts, NGram
-from seqlm.models.surprisals import EncodedText
+from seqlm.models.reader import Reader
 from seqlm.ngrams.arpa import MARKS, read_arpa
 from seqlm.ngrams.counts.kernels import NEVER
 from seqlm.vocab.kinds import BYTE_TOKENS, Kind
@@ -74,30 +75,37 @@ class ArpaLanguageModel(NGram):
             reader.read(token)
         return reader
 
-    def encode(self, read: str, text: str) -> EncodedText:
+    def encode(self, context: str, text: str) -> EncodedText:
         """Return a text as tokens, with sentence marks if the model predicts the end of a sentence.
 
         Raises DataError for an unknown token if the file has no ``<unk>``.
         """
         encode = self._encode_lines if self.has_marks else super().encode
-        encoded = encode(read, text)
+        encoded = encode(context, text)
         if self._lacks_unknown and not encoded.input_ids.all():
             raise DataError(
                 f"{self.name}: lists no {UNKNOWN}, and the text has words that it lacks"
             )
         return encoded
 
-    def _encode_lines(self, read: str, text: str) -> EncodedText:
-        words = [self.vocab.tokenize(line) for line in f"{read}{text}".split("\n")]
+    def _encode_lines(self, context: str, text: str) -> EncodedText:
+        words = [self.vocab.tokenize(line) for line in f"{context}{text}".split("\n")]
         tokens = [token for line in words for token in (_BEGIN, *line, _END)]
         ends = np.cumsum([len(line) + 2 for line in words]) - 1
         begins = np.append(0, ends[:-1] + 1)
         lengths = self.vocab.lengths(tokens)
         lengths[begins] = lengths[ends] = 0
-        is_scored = np.arange(len(tokens)) > len(self.vocab.tokenize(read)) + 2 * read.count("\n")
+        is_scored = np.arange(len(tokens)) > len(self.vocab.tokenize(context)) + 2 * context.count(
+            "\n"
+        )
         is_scored[begins] = False
-        separator_nll = count_separators((read[-1:] + text).split("\n"), "").nll(None)
-        # Each line ends with a character, the last one too.
-        return EncodedText.of(
-            self.vocab, text, tokens, is_scored, lengths, len(text) + 1, separator_nll
+        separator_nll = count_separators((context[-1:] + text).split("\n"), "").nll(None)
+        return EncodedText.from_tokens(
+            self.vocab,
+            text,
+            tokens,
+            is_scored,
+            lengths=lengths,
+            num_chars=len(text) + 1,  # each line ends with a character, the last one too
+            separator_nll=separator_nll,
         )

@@ -11,11 +11,10 @@ in the forward algorithm of hidden Markov models (Rabiner 1989). Those that are 
 next character are dropped.
 """
 
-import copy
 import math
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterator, Sequence
-from functools import lru_cache
+from collections.abc import Sequence
+from functools import lru_cache, partial
 from typing import NamedTuple
 
 import numpy as np
@@ -24,15 +23,16 @@ from numpy.typing import NDArray
 from seqlm.core import elementary
 from seqlm.core.metrics import Nll
 from seqlm.models.info import ModelInfo
-from seqlm.models.language_model import LanguageModel, Probs, Reader
+from seqlm.models.language_model import LanguageModel
 from seqlm.models.ngrams import EvolvingCounts
+from seqlm.models.reader import Probs, Reader
 from seqlm.models.scored_text import Ids
 from seqlm.models.spelling import SpellingModel
 from seqlm.ngrams.models.base import NGramModel
 from seqlm.vocab.separators import BLANKS, NO_SEPARATOR, WORD_BEGINS, Separators
 from seqlm.vocab.vocabulary import UNKNOWN, Vocab
 
-LEAST_SHARE = 1e-4
+MIN_SHARE = 1e-4
 """A hypothesis with a smaller share of the probability is dropped: with all, reading takes four
 times as long."""
 MAX_HYPOTHESES = 16
@@ -59,7 +59,7 @@ class Lexicon:
         characters: Sequence[str],
         separators: Separators,
     ) -> None:
-        """Sort those ``tokens`` that occur in train according to their ``counts``.
+        """The ``tokens`` that occur in train according to their ``counts``, sorted.
 
         ``characters`` are the tokens of the characters' vocabulary, with ``<unk>``; ``separators``
         are probabilities.
@@ -74,7 +74,7 @@ class Lexicon:
         self.ids = np.array([self.id_of[word] for word in self.words], np.int64)
         self.spelling = SpellingModel(list(self.id_of))
         unspelled = [
-            letter for letter in letters if letter not in BLANKS and not self.spelling.knows(letter)
+            letter for letter in letters if letter not in BLANKS and letter not in self.spelling
         ]
         self._num_unspelled = max(len(unspelled), 1)
         self.prefix_range = lru_cache(_CACHED_RANGES)(self._find_prefix_range)
@@ -96,7 +96,7 @@ class Lexicon:
         """Return p of the next character of an unknown word; characters that no word has share one
         probability."""
         prob = self.spelling.prob(prefix, character)
-        return prob if self.spelling.knows(character) else prob / self._num_unspelled
+        return prob if character in self.spelling else prob / self._num_unspelled
 
     def nll(self, characters: Sequence[str], recounting: EvolvingCounts) -> Nll:
         """Return -log p of characters 2 to N of a text, shape ``(N - 1,)``, under a model over
@@ -105,17 +105,18 @@ class Lexicon:
         It counts the words read so far at the beginning of each part of the text, and predicts
         those that begin there.
         """
-        predictor, probs = (
-            CharacterPredictor(self, recounting.model_after(())),
-            np.ones(max(len(characters) - 1, 0)),
-        )
+        predictor = CharacterPredictor(self, recounting.model_after(()))
+        state, words = predictor.begin(), list[int]()
+        probs = np.ones(max(len(characters) - 1, 0))
         for character in characters[:1]:
-            predictor.read(character)
+            state = predictor.step(state, character).state
         for part in recounting.parts(len(probs)):
             if part.start:
-                predictor.use(recounting.model_after(predictor.words_read))
-            for place in part:
-                probs[place] = predictor.read(characters[place + 1])
+                predictor = CharacterPredictor(self, recounting.model_after(words))
+            for position in part:
+                step = predictor.step(state, characters[position + 1])
+                probs[position], state = step.prob, step.state
+                words += step.words
         return -elementary.log(probs)
 
 
@@ -135,109 +136,127 @@ class _Hypothesis(NamedTuple):
     prefix: str
     """The characters of the next word so far."""
     weight: float
-    """The share of a known word is its probability times this."""
-    unknown: float
-    """The share of the words that the model does not know."""
+    """The mass of a known word is its probability times this."""
+    unknown_mass: float
+    """The mass of the words that the model does not know."""
 
-    def known(self, first: int, stop: int) -> float:
-        """Return the share of some of the sorted words."""
+    def known_mass(self, first: int, stop: int) -> float:
+        """Return the mass of some of the sorted words."""
         return self.weight * float(self.cumulative[stop] - self.cumulative[first])
 
     @property
-    def share(self) -> float:
+    def mass(self) -> float:
         """The hypothesis's share of the probability."""
-        return self.known(self.first, self.stop) + self.unknown
+        return self.known_mass(self.first, self.stop) + self.unknown_mass
 
     def scaled(self, factor: float) -> "_Hypothesis":
-        """Return the hypothesis with its share multiplied."""
+        """Return the hypothesis with its mass multiplied."""
         # In a long unknown word the factors are large.
         weight = self.weight * factor if self.first < self.stop else 0.0
-        return self._replace(weight=weight, unknown=self.unknown * factor)
+        return self._replace(weight=weight, unknown_mass=self.unknown_mass * factor)
+
+
+class State(NamedTuple):
+    """What is known after some characters of a text."""
+
+    hypotheses: Sequence[_Hypothesis]
+    is_after_blank: bool
+
+
+class Step(NamedTuple):
+    """What reading a character gives."""
+
+    prob: float
+    """p of the character."""
+    state: State
+    """The state after it."""
+    words: Words = ()
+    """After a blank, the ids of the words since the blank before, according to the most likely
+    hypothesis."""
+
+
+def _next_word_probs(
+    model: NGramModel, ids: NDArray[np.int64], context: Words
+) -> tuple[NDArray[np.float64], float]:
+    """Return the cumulative probabilities of the words with these ids, from 0, and p of
+    ``<unk>``."""
+    probs = model.next_distribution(np.array(context, np.int64))
+    return np.concatenate([[0.0], np.cumsum(probs[ids])]), float(probs[0])
 
 
 class CharacterPredictor:
-    """Reads characters one by one and returns the probability of each."""
+    """Predicts characters with a model over words, which gives the words that begin."""
 
     def __init__(self, lexicon: Lexicon, model: NGramModel) -> None:
-        """Begin a text with a model over the words of the lexicon."""
-        self._lexicon, self._separators = lexicon, lexicon.separators
-        self.words_read: list[int] = []
-        """The ids of the words up to the last blank, according to the most likely hypothesis."""
-        self.use(model)
-        self._hypotheses = [self._new_word((), (), 1.0)]
-        self._is_after_blank = True
+        """A predictor with a model over the words of the lexicon."""
+        self._lexicon, self._separators, self._model = lexicon, lexicon.separators, model
+        next_word = partial(_next_word_probs, model, lexicon.ids)
+        self._next_word = lru_cache(_CACHED_DISTRIBUTIONS)(next_word)
 
-    def use(self, model: NGramModel) -> None:
-        """Use another model over the same words for the words that begin from now on."""
-        self._model = model
-        ids = self._lexicon.ids
+    def begin(self) -> State:
+        """Return the state before a text, which begins with a word."""
+        return State([self._new_word((), (), 1.0)], True)
 
-        @lru_cache(_CACHED_DISTRIBUTIONS)
-        def next_word(context: Words) -> tuple[NDArray[np.float64], float]:
-            probs = model.next_distribution(np.array(context, np.int64))
-            return np.concatenate([[0.0], np.cumsum(probs[ids])]), float(probs[0])
-
-        self._next_word = next_word
-
-    def prob(self, character: str) -> float:
-        """Return p of a token of the characters' vocabulary without reading it."""
-        ahead = copy.copy(
-            self
-        )  # reading replaces what a predictor knows, except for the list of words
-        ahead.words_read = []
-        return ahead.read(character)
-
-    def read(self, character: str) -> float:
-        """Return p of the next token of the characters' vocabulary, and read it."""
+    def step(self, state: State, character: str) -> Step:
+        """Return p of the next token of the characters' vocabulary, and what is known after it."""
         character = _UNKNOWN_LETTER if character == UNKNOWN else character
-        before = math.fsum(each.share for each in self._hypotheses)
-        following = list(
-            self._after_blank(character) if character in BLANKS else self._after_letter(character)
-        )
-        share = math.fsum(each.share for each in following)
-        if share <= 0:  # a blank that never occurs between words of train: begin a new text
-            self._hypotheses, self._is_after_blank = [self._new_word((), (), 1.0)], True
-            return 0.0
-        most = sorted(following, key=lambda each: -each.share)[:MAX_HYPOTHESES]
-        self._hypotheses = [
-            each.scaled(1 / share) for each in most if each.share >= LEAST_SHARE * share
+        is_blank, words = character in BLANKS, Words()
+        if is_blank and not state.is_after_blank:
+            following, words = self._end_word(state.hypotheses, character)
+        elif is_blank:
+            prob = self._separators.after_blank.get(character, 0.0)
+            following = [hypothesis.scaled(prob) for hypothesis in state.hypotheses]
+        elif state.is_after_blank:
+            prob = self._separators.after_blank[WORD_BEGINS]
+            following = [
+                self._after_letter(hypothesis, character).scaled(prob)
+                for hypothesis in state.hypotheses
+            ]
+        else:
+            following = self._continue_word(state.hypotheses, character)
+        mass = math.fsum(hypothesis.mass for hypothesis in following)
+        if mass <= 0:  # a blank that never occurs between words of train: begin a new text
+            return Step(0.0, self.begin(), words)
+        by_mass = sorted(following, key=lambda hypothesis: -hypothesis.mass)[:MAX_HYPOTHESES]
+        likely = [
+            hypothesis.scaled(1 / mass)
+            for hypothesis in by_mass
+            if hypothesis.mass >= MIN_SHARE * mass
         ]
-        self._is_after_blank = character in BLANKS
-        return share / before
+        mass_before = math.fsum(hypothesis.mass for hypothesis in state.hypotheses)
+        return Step(mass / mass_before, State(likely, is_blank), words)
 
-    def _after_blank(self, blank: str) -> Iterator[_Hypothesis]:
-        """Yield the hypotheses after a blank, one for each context."""
-        if self._is_after_blank:
-            chance = self._separators.after_blank.get(blank, 0.0)
-            yield from (each.scaled(chance) for each in self._hypotheses)
-            return
-        shares: dict[Words, float] = {}
+    def _end_word(
+        self, hypotheses: Sequence[_Hypothesis], blank: str
+    ) -> tuple[list[_Hypothesis], Words]:
+        """Return the hypotheses after the first blank after a word, one for each context, and the
+        words of the most likely one."""
+        mass_of_context: dict[Words, float] = {}
         likeliest: tuple[float, Words] = (-1.0, ())
-        for hypothesis in self._hypotheses:
-            share = self._ended_share(hypothesis) * self._separators.after_word.get(blank, 0.0)
-            context, ended = self._with_word(hypothesis)
-            shares[context] = shares.get(context, 0.0) + share
-            likeliest = max(likeliest, (share, ended))
-        self.words_read += likeliest[1]
-        yield from (self._new_word(context, (), share) for context, share in shares.items())
+        prob = self._separators.after_word.get(blank, 0.0)
+        for hypothesis in hypotheses:
+            mass = self._mass_if_word_ends(hypothesis) * prob
+            context, ended = self._after_word(hypothesis)
+            mass_of_context[context] = mass_of_context.get(context, 0.0) + mass
+            likeliest = max(likeliest, (mass, ended))
+        following = [self._new_word(context, (), mass) for context, mass in mass_of_context.items()]
+        return following, likeliest[1]
 
-    def _after_letter(self, letter: str) -> Iterator[_Hypothesis]:
-        """Yield the hypotheses after a character of a word."""
-        if self._is_after_blank:
-            begins = self._separators.after_blank[WORD_BEGINS]
-            yield from (self._extended(each, letter).scaled(begins) for each in self._hypotheses)
-            return
-        extended = [self._extended(each, letter) for each in self._hypotheses]
-        yield from extended
-        unseparated = self._separators.after_word.get(NO_SEPARATOR, 0.0)
+    def _continue_word(self, hypotheses: Sequence[_Hypothesis], letter: str) -> list[_Hypothesis]:
+        """Return the hypotheses after a letter after a letter: of the same word, and, if a word may
+        end without a separator, of the next one."""
+        following = [self._after_letter(hypothesis, letter) for hypothesis in hypotheses]
+        prob = self._separators.after_word.get(NO_SEPARATOR, 0.0)
         # A word that begins here can only lose probability to its first letter.
-        least = LEAST_SHARE * math.fsum(each.share for each in extended)
-        for hypothesis in self._hypotheses:
-            if (share := self._ended_share(hypothesis) * unseparated) > least:
-                context, ended = self._with_word(hypothesis)
-                yield self._extended(self._new_word(context, ended, share), letter)
+        min_mass = MIN_SHARE * math.fsum(hypothesis.mass for hypothesis in following)
+        for hypothesis in hypotheses:
+            mass = self._mass_if_word_ends(hypothesis) * prob
+            if mass > min_mass:
+                new_word = self._new_word(*self._after_word(hypothesis), mass)
+                following.append(self._after_letter(new_word, letter))
+        return following
 
-    def _new_word(self, context: Words, ended: Words, share: float) -> _Hypothesis:
+    def _new_word(self, context: Words, ended: Words, mass: float) -> _Hypothesis:
         """Return a hypothesis whose next word has no character yet."""
         cumulative, unknown = self._next_word(context)
         # The probabilities sum to 1, except for rounding.
@@ -246,39 +265,37 @@ class CharacterPredictor:
             context,
             ended,
             cumulative,
-            0,
-            len(self._lexicon.words),
-            "",
-            share / total,
-            share * unknown / total,
+            first=0,
+            stop=len(self._lexicon.words),
+            prefix="",
+            weight=mass / total,
+            unknown_mass=mass * unknown / total,
         )
 
-    def _extended(self, hypothesis: _Hypothesis, letter: str) -> _Hypothesis:
+    def _after_letter(self, hypothesis: _Hypothesis, letter: str) -> _Hypothesis:
         """Return a hypothesis whose next word has one more character."""
-        first, stop = self._lexicon.prefix_range(
-            hypothesis.first, hypothesis.stop, len(hypothesis.prefix), letter
-        )
-        unknown = hypothesis.unknown * self._lexicon.spelling_prob(hypothesis.prefix, letter)
+        prefix, lexicon = hypothesis.prefix, self._lexicon
+        first, stop = lexicon.prefix_range(hypothesis.first, hypothesis.stop, len(prefix), letter)
         return hypothesis._replace(
-            first=first, stop=stop, prefix=hypothesis.prefix + letter, unknown=unknown
+            first=first,
+            stop=stop,
+            prefix=prefix + letter,
+            unknown_mass=hypothesis.unknown_mass * lexicon.spelling_prob(prefix, letter),
         )
 
-    def _ended_share(self, hypothesis: _Hypothesis) -> float:
-        """Return the share of the words that end here."""
-        first, stop = self._lexicon.prefix_range(
-            hypothesis.first, hypothesis.stop, len(hypothesis.prefix), ""
-        )
-        return hypothesis.known(first, stop) + hypothesis.unknown * self._lexicon.spelling.prob(
-            hypothesis.prefix, ""
-        )
+    def _mass_if_word_ends(self, hypothesis: _Hypothesis) -> float:
+        """Return the mass of the words that end here."""
+        prefix, lexicon = hypothesis.prefix, self._lexicon
+        known = lexicon.prefix_range(hypothesis.first, hypothesis.stop, len(prefix), "")
+        unknown_mass = hypothesis.unknown_mass * lexicon.spelling.prob(prefix, "")
+        return hypothesis.known_mass(*known) + unknown_mass
 
-    def _with_word(self, hypothesis: _Hypothesis) -> tuple[Words, Words]:
+    def _after_word(self, hypothesis: _Hypothesis) -> tuple[Words, Words]:
         """Return a hypothesis's context and words, followed by the word that ends here."""
         word = self._lexicon.id_of.get(hypothesis.prefix, 0)
         # A model of order n looks back at n - 1 words.
-        context = (
-            (*hypothesis.context, word)[1 - self._model.order :] if self._model.order > 1 else ()
-        )
+        order = self._model.order
+        context = (*hypothesis.context, word)[1 - order :] if order > 1 else ()
         return context, (*hypothesis.ended, word)
 
 
@@ -289,8 +306,7 @@ class CharFromWords(LanguageModel):
     def __init__(
         self, info: ModelInfo, characters: Vocab, lexicon: Lexicon, recounting: EvolvingCounts
     ) -> None:
-        """Take what the model is, the vocabulary of characters, the words, and how the model over
-        words counts."""
+        """A model over ``characters``; ``recounting`` gives the model over words."""
         super().__init__(info, characters)
         self._lexicon, self._recounting = lexicon, recounting
 
@@ -298,7 +314,6 @@ class CharFromWords(LanguageModel):
         return self._lexicon.nll(self.vocab.decode(ids.tolist()), self._recounting)
 
     def reader(self) -> Reader:
-        """Return a reader of characters."""
         return _CharacterReader(self._lexicon, self.vocab.tokens, self._recounting)
 
 
@@ -306,17 +321,22 @@ class _CharacterReader(Reader):
     def __init__(
         self, lexicon: Lexicon, characters: Sequence[str], recounting: EvolvingCounts
     ) -> None:
+        self._lexicon, self._characters, self._recounting = lexicon, characters, recounting
         self._predictor = CharacterPredictor(lexicon, recounting.model_after(()))
-        self._characters, self._recounting, self._num_read = characters, recounting, 0
+        self._state, self._words, self._num_read = self._predictor.begin(), list[int](), 0
 
     def read(self, token: int) -> None:
-        self._predictor.read(self._characters[token])
+        step = self._predictor.step(self._state, self._characters[token])
+        self._state = step.state
+        self._words += step.words
         self._num_read += 1
         if self._recounting.is_due(self._num_read):
-            self._predictor.use(self._recounting.model_after(self._predictor.words_read))
+            model = self._recounting.model_after(self._words)
+            self._predictor = CharacterPredictor(self._lexicon, model)
 
     def next_probs(self) -> Probs:
-        return np.array([self._predictor.prob(character) for character in self._characters])
+        steps = (self._predictor.step(self._state, character) for character in self._characters)
+        return np.array([step.prob for step in steps])
 
 
 def open_char_from_words(

@@ -17,10 +17,10 @@ from seqlm.core.errors import DataError, ParamsError, needs_extra
 from seqlm.core.layout import as_path
 from seqlm.core.settings import check, check_argument, plain_number
 from seqlm.models.info import ModelInfo, network_info
+from seqlm.models.inputs import is_collection, require_text
 from seqlm.models.networks import StaticNetwork
 from seqlm.models.ngrams import NGram
 from seqlm.models.scored_text import Ids
-from seqlm.models.surprisals import is_collection, require_text
 from seqlm.networks.network import Network
 from seqlm.networks.settings import NetworkSettings
 from seqlm.ngrams.counts.counting import count_ngrams

@@ -5,76 +5,41 @@ tokens, and a reader that gives the distribution of the next token after each to
 read.
 """
 
-import re
-import unicodedata
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Sequence
-from functools import cached_property, lru_cache
+from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, SupportsIndex, TypedDict, Unpack, overload
+from typing import TYPE_CHECKING, Any, SupportsIndex, TypedDict, Unpack, overload
 
 import numpy as np
-from numpy.typing import NDArray
-from pydantic import Field
 
-from seqlm.core.elementary import exp, log
+from seqlm.core.elementary import log
 from seqlm.core.errors import DataError, ParamsError
 from seqlm.core.layout import Layout
 from seqlm.core.metrics import Nll
-from seqlm.core.progress import count_noun
-from seqlm.core.settings import Seed, check_argument
+from seqlm.core.settings import check_argument
+from seqlm.models.encoding import EncodedText, clean_after_context, cleaning_remarks, encode
 from seqlm.models.info import ModelInfo
-from seqlm.models.saving import save
-from seqlm.models.scored_text import Ids
-from seqlm.models.surprisals import (
+from seqlm.models.inputs import (
     By,
-    EncodedText,
-    Score,
     Space,
     Texts,
-    TextSurprisals,
-    contexts,
+    broadcast_contexts,
     is_collection,
-    read_request,
+    parse_input,
+    require_strings,
     require_text,
-    split_words,
-    strings,
 )
-from seqlm.preprocess.cleaning import Letters, clean_text, decoding_warnings
-from seqlm.vocab.separators import BLANKS, Separators, count_separators
+from seqlm.models.reader import Reader
+from seqlm.models.sampling import SamplingSettings, generate_ids
+from seqlm.models.saving import save
+from seqlm.models.scored_text import Ids
+from seqlm.models.surprisals import Score, TextSurprisals, align_words, split_words, surprisal_table
+from seqlm.preprocess.cleaning import clean_text
 from seqlm.vocab.vocabulary import Vocab
 
 if TYPE_CHECKING:
     import pandas as pd
-
-_NOT_KEPT = re.compile(r"[^A-Za-z\s]")
-_WORD = re.compile("[^ \n]+")
-_AtLeastOne = Annotated[int, Field(ge=1)]
-_OPTIONS: dict[str, Any] = {
-    "num_preds": _AtLeastOne,
-    "temperature": Annotated[float, Field(ge=0)],
-    "top_k": _AtLeastOne | None,
-    "top_p": Annotated[float, Field(gt=0, le=1)] | None,
-    "seed": Seed,
-}
-"""What :meth:`LanguageModel.generate` accepts."""
-_COLDEST = float(np.finfo(np.float64).tiny)
-Probs = NDArray[np.float64]
-
-
-class Reader(ABC):
-    """Reads a text, token by token."""
-
-    @abstractmethod
-    def read(self, token: int) -> None:
-        """Read the next token, an id of the vocabulary, which is not checked."""
-
-    @abstractmethod
-    def next_probs(self) -> Probs:
-        """Return p of every token after what was read, shape ``(V,)``.
-
-        Raises ParamsError before the first token if the model has no such distribution.
-        """
 
 
 class GenerateOptions(TypedDict, total=False):
@@ -90,7 +55,7 @@ class LanguageModel(ABC):
     """A trained model."""
 
     def __init__(self, info: ModelInfo, vocab: Vocab) -> None:
-        """Take what the model is, and the vocabulary of the tokens that it predicts."""
+        """A model described by ``info`` over the tokens of ``vocab``."""
         self.info, self.vocab = info, vocab
         self.opener: tuple[Callable[..., Any], tuple[Any, ...]] | None = None
         """A function that opens the model again, and its arguments, for pickling."""
@@ -119,18 +84,18 @@ class LanguageModel(ABC):
         """
         last = len(self.vocab) - 1
         try:
-            found = np.asarray(ids)
+            array = np.asarray(ids)
         except ValueError:  # lists of different lengths
-            found = np.empty((0, 0))
-        if found.shape == (0,):
+            array = np.empty((0, 0))
+        if array.shape == (0,):
             return np.empty(0)
-        if found.ndim != 1 or found.dtype.kind not in "iu" or found.min() < 0 or found.max() > last:
+        if array.ndim != 1 or array.dtype.kind not in "iu" or array.min() < 0 or array.max() > last:
             raise ParamsError(f"{self.name}: tokens must be a list of integers from 0 to {last:,}")
-        return self._token_nll(found)
+        return self._token_nll(array)
 
     @abstractmethod
     def _token_nll(self, ids: Ids) -> Nll:
-        """Return what :meth:`token_nll` does; ``ids`` were checked, and are not empty."""
+        """Return the surprisals of tokens 2 to N; ``ids`` were checked, and are not empty."""
 
     def batch_nll(self, texts: Sequence[Ids]) -> list[Nll]:
         """Return what :meth:`token_nll` does for each of some texts, together where that is
@@ -139,7 +104,7 @@ class LanguageModel(ABC):
 
     @abstractmethod
     def reader(self) -> Reader:
-        """Return a reader of a new text. That of a dynamic model learns from what it reads."""
+        """Return a fresh reader; a dynamic model's also learns as it reads."""
 
     def write(self, layout: Layout) -> None:  # noqa: ARG002 (for other models)
         """Write the files that the model needs to the folder of a run. Raises ParamsError if it has
@@ -154,77 +119,38 @@ class LanguageModel(ABC):
         """
         save(folder, [self])
 
-    # A text is read after a context or, without one, as if it followed a separator.
-
     @cached_property
-    def _beginning(self) -> str:
-        """What is read before a text without a context. A subword includes the space before it, so
-        it is read twice."""
-        if not self.vocab.token_kind.is_character:
-            return "  " if self.vocab.token_kind.is_lossless else ""
-        return self.vocab.blank
-
-    @cached_property
-    def _first_nll(self) -> Nll:
+    def _nll_without_context(self) -> Nll:
         """-log p of each token after nothing; nan if the model has no such distribution."""
         try:
             return -log(self.reader().next_probs())
         except ParamsError:
             return np.full(len(self.vocab), np.nan)
 
-    def encode(self, read: str, text: str) -> EncodedText:
-        """Return a cleaned text as tokens, after one that is only read."""
-        vocab, separator, separator_nll = self.vocab, self.vocab.line_separator, 0.0
-        tokens, is_character = vocab.tokenize(read + text), vocab.token_kind.is_character
-        lengths = np.ones(len(tokens), np.int64) if is_character else vocab.lengths(tokens)
-        if vocab.token_kind.is_lossless:
-            is_scored = np.cumsum(lengths) > len(read.replace("\n", separator))
-        else:
-            is_scored = np.arange(len(tokens)) >= len(vocab.tokenize(read))
-            # The separator after a context belongs to the text.
-            separator_nll = _count_separators(_WORD.sub("x", read[-1:] + text), separator).nll(
-                vocab.separators
-            )
-        num_chars = len(text.replace("\n", separator))
-        return EncodedText.of(vocab, text, tokens, is_scored, lengths, num_chars, separator_nll)
+    def encode(self, context: str, text: str) -> EncodedText:
+        """Tokenize ``text``, preceded by an unscored ``context``; both are clean."""
+        return encode(self.vocab, context, text)
 
-    def _read_text(self, text: object, context: object, space: Space = "before") -> EncodedText:
-        """Return a text, cleaned like the corpus, as tokens. Raises as :func:`require_text`
-        does."""
-        text, normalise = require_text(text, "the text"), self.vocab.normalise
-        before = "" if context is None else require_text(context, "the context")
-        read = clean_text(before, normalise).rstrip(BLANKS)
-        if not read:
-            whole = self._beginning + clean_text(text, normalise)
-            begin = min(len(self._beginning), 1) if whole != self._beginning else len(whole)
-            return self.encode(whole[:begin], whole[begin:])
-        is_apart = before[-1] in (*BLANKS, "\r") or text.startswith((*BLANKS, "\r"))
-        whole = self._beginning + clean_text(before + ("" if is_apart else " ") + text, normalise)
-        begin = len(self._beginning + read)
-        if space == "after" or not whole[begin:].strip(BLANKS):
-            begin = len(whole) - len(whole[begin:].lstrip(BLANKS))
-        return self.encode(whole[:begin], whole[begin:])
+    def encode_texts(
+        self, texts: Sequence[str], context: object, space: Space = "before"
+    ) -> list[EncodedText]:
+        """Return texts, cleaned like the corpus, as tokens: each after its context, or all after
+        the same one."""
+        pairs = zip(texts, broadcast_contexts(context, texts), strict=True)
+        return [self.encode(*clean_after_context(self.vocab, *pair, space)) for pair in pairs]
 
     def score_text(self, text: str, context: str | None = None) -> TextSurprisals:
         """Return a text, cleaned like the corpus, with the surprisals of its tokens."""
-        return self.score_batch([self._read_text(text, context)])[0]
+        return self.score_batch(self.encode_texts([text], context))[0]
 
     def score_batch(self, texts: Sequence[EncodedText]) -> list[TextSurprisals]:
         """Return the surprisals of texts, each as if it were alone."""
-        inputs = [each.input_ids for each in texts]
-        found = (
-            self.batch_nll(inputs) if len(inputs) > 1 else [self._token_nll(ids) for ids in inputs]
-        )
+        ids = [text.input_ids for text in texts]
+        nll = self.batch_nll(ids) if len(ids) > 1 else [*map(self._token_nll, ids)]
         return [
-            TextSurprisals(each, self._of_scored(each, nll))
-            for each, nll in zip(texts, found, strict=True)
+            TextSurprisals.from_stream(text, text_nll, self._nll_without_context)
+            for text, text_nll in zip(texts, nll, strict=True)
         ]
-
-    def _of_scored(self, text: EncodedText, nll: Nll) -> Nll:
-        """Return the surprisals of the scored tokens, given those of tokens 2 to N."""
-        if not any(text.is_scored[:1]):
-            return nll[text.is_scored[1:]]
-        return np.concatenate([self._first_nll[text.input_ids[:1]], nll])[text.is_scored]
 
     @overload
     def score(self, text: str, *, context: str | None = None) -> Score: ...
@@ -250,16 +176,14 @@ class LanguageModel(ABC):
         Raises DataError for a text without a scored token, and ParamsError for anything but
         strings.
         """
-        alone = not is_collection(text)
-        texts = [require_text(text, "the text")] if alone else strings(text, "the text")
-        pairs = zip(texts, contexts(context, texts), strict=True)
+        is_single = not is_collection(text)
+        texts = [require_text(text, "the text")] if is_single else require_strings(text, "the text")
         scores = []
-        for number, found in enumerate(
-            self.score_batch([self._read_text(*pair) for pair in pairs])
-        ):
-            which = f"{self.name}: {'the text' if alone else f'text {number}'}"
-            scores.append(found.score(which, cleaning_remarks(texts[number], self.vocab.normalise)))
-        return scores[0] if alone else scores
+        for number, surprisals in enumerate(self.score_batch(self.encode_texts(texts, context))):
+            which = f"{self.name}: {'the text' if is_single else f'text {number}'}"
+            remarks = cleaning_remarks(texts[number], self.vocab.normalise)
+            scores.append(surprisals.score(which, remarks))
+        return scores[0] if is_single else scores
 
     def surprisals(
         self,
@@ -275,8 +199,8 @@ class LanguageModel(ABC):
         words.
 
         ``by`` is the unit: token (the default) or word. Words are what white space separates in the
-        text as it was given. ``space`` says where a blank belongs that is between two words:
-        ``before`` adds it to the one that it precedes, ``after`` to the one that it follows.
+        text as it was given. ``space`` says which neighbour a blank between two words belongs to:
+        ``before`` adds it to the word that it precedes, ``after`` to the one that it follows.
 
         The columns are ``position``; ``text``, the token or the word after cleaning; ``bits``,
         which include the cost of spelling unknown tokens, but not of separators that a model over
@@ -296,21 +220,28 @@ class LanguageModel(ABC):
 
         Raises ParamsError if the text does not have the given words, and as :meth:`score` does.
         """
-        request = read_request(text, words, groups)
+        inputs = parse_input(text, words, groups)
         if by is None:
             by = "token" if words is None else "word"
         by = check_argument(by, "by", By, function="surprisals")
         space = check_argument(space, "space", Space, function="surprisals")
         if words is not None and by != "word":
             raise ParamsError(f"by = {by!r}: with words it must be word")
-        pairs = zip(request.texts, contexts(context, request.texts), strict=True)
-        scored = self.score_batch([self._read_text(*pair, space) for pair in pairs])
+        encoded = self.encode_texts(inputs.texts, context, space)
         if by == "token":
-            return request.table([found.token_rows() for found in scored])
-        lists = request.words or [split_words(each, self.vocab.normalise) for each in request.texts]
-        return request.table(
-            [found.word_rows(each, space) for found, each in zip(scored, lists, strict=True)]
-        )
+            rows = [surprisals.token_rows() for surprisals in self.score_batch(encoded)]
+            return surprisal_table(inputs, rows)
+        words_of_texts = inputs.words or [
+            split_words(text, self.vocab.normalise) for text in inputs.texts
+        ]
+        # Before anything is scored, which takes longer, so that wrong words are refused at once.
+        alignments = [
+            align_words(text, words, space)
+            for text, words in zip(encoded, words_of_texts, strict=True)
+        ]
+        scored = zip(self.score_batch(encoded), alignments, strict=True)
+        rows = [surprisals.word_rows(alignment) for surprisals, alignment in scored]
+        return surprisal_table(inputs, rows)
 
     @overload
     def generate(
@@ -344,104 +275,32 @@ class LanguageModel(ABC):
         and ParamsError for a number of tokens below 1, a seed outside 0 to 2**32 - 1, and other
         values that make no sense.
         """
-        options = {
-            "num_preds": num_preds,
-            "temperature": temperature,
-            "top_k": top_k,
-            "top_p": top_p,
-            "seed": seed,
-        }
-        num_preds, *how, seed = (
-            check_argument(value, name, _OPTIONS[name], function="generate")
-            for name, value in options.items()
+        settings = SamplingSettings.checked(
+            num_preds=num_preds, temperature=temperature, top_k=top_k, top_p=top_p, seed=seed
         )
-        rng = np.random.default_rng(seed)
-        alone = not is_collection(prefix)
-        prefixes = [require_text(prefix, "the prefix")] if alone else strings(prefix, "the prefix")
-        encoded = [self._encode_prefix(each) for each in prefixes]
-        texts = [
-            self._continue(ids, num_preds, lambda probs: sample_token(probs, rng, *how))
-            for ids in encoded
-        ]
-        return texts[0] if alone else texts
+        is_single = not is_collection(prefix)
+        prefixes = (
+            [require_text(prefix, "the prefix")]
+            if is_single
+            else require_strings(prefix, "the prefix")
+        )
+        encoded = [self._encode_prefix(text) for text in prefixes]
+        rng = np.random.default_rng(settings.seed)
+        texts = []
+        for ids in encoded:
+            tokens = self.vocab.decode(generate_ids(self.reader(), ids, settings, rng))
+            # Including the space before a word.
+            texts.append(self.vocab.token_kind.separator + self.vocab.join(tokens))
+        return texts[0] if is_single else texts
 
     def _encode_prefix(self, prefix: str) -> list[int]:
         """Return the tokens of a prefix. Raises DataError if it has none."""
         text = clean_text(require_text(prefix, "the prefix"), self.vocab.normalise)
-        # A space at its end is read too.
-        ids = self.vocab.encode(
-            self.vocab.tokenize(text + " " * (prefix[-1:].isspace() and bool(text)))
-        )
-        if not len(ids):
+        if text and prefix[-1].isspace():
+            text += " "  # is read too
+        ids = self.vocab.encode(self.vocab.tokenize(text)).tolist()
+        if not ids:
             raise DataError(
                 f"the prefix {prefix!r} contains no {self.vocab.token_kind.noun}: give at least one"
             )
-        return [int(index) for index in ids]
-
-    def _continue(self, prefix: Sequence[int], num_preds: int, pick: Callable[[Probs], int]) -> str:
-        """Return the text of the ``num_preds`` tokens after a prefix, including the space before a
-        word."""
-        reader, tokens = self.reader(), list[str]()
-        for token in prefix:
-            reader.read(token)
-        for step in range(num_preds):
-            token = pick(reader.next_probs())
-            tokens.append(self.vocab.tokens[token])
-            if step < num_preds - 1:
-                reader.read(token)
-        return self.vocab.token_kind.separator + self.vocab.join(tokens)
-
-
-@lru_cache(1000)  # sentences share a few shapes
-def _count_separators(shape: str, line_separator: str) -> Separators:
-    """Return the separators of a text whose words are replaced by one letter each."""
-    return count_separators([shape], line_separator)
-
-
-def cleaning_remarks(text: str, normalise: str) -> list[str]:
-    """Return what a user should know about the cleaning of a text."""
-    if normalise == "letters" and (
-        replaced := _NOT_KEPT.findall(unicodedata.normalize("NFC", text))
-    ):
-        number = count_noun(len(replaced), "character")
-        remark = (
-            f"cleaned like the corpus, by preprocess.normalise: spaces replace {number} other "
-            "than A to Z"
-        )
-        return [remark, *decoding_warnings(Letters.of(text.encode()), normalise)]
-    return []
-
-
-def sample_token(
-    probs: Probs,
-    rng: np.random.Generator,
-    temperature: float,
-    top_k: int | None,
-    top_p: float | None,
-) -> int:
-    """Return one token, given the probability of each, shape ``(V,)``; the options are those of
-    ``generate``.
-
-    ``<unk>``, token 0, is never chosen, because it is not text. Raises DataError if only it can
-    follow.
-    """
-    allowed = probs[1:]
-    if not allowed.any():
-        raise DataError("no token of the vocabulary can follow: give another prefix")
-    if temperature == 0:
-        return int(allowed.argmax()) + 1
-    logs = log(allowed)
-    # Relative to the largest, so that no temperature, however low, makes a number too large.
-    with np.errstate(over="ignore"):
-        weights = exp((logs - logs.max()) / max(temperature, _COLDEST))
-    if top_k is not None and top_k < len(weights):
-        weights[weights < np.partition(weights, -top_k)[-top_k]] = 0
-    if top_p is not None:
-        order = np.argsort(-weights, kind="stable")
-        ordered = weights[order]
-        # A token stays while those before it have less than top_p: the first one always does.
-        ordered[np.cumsum(ordered) - ordered >= top_p * ordered.sum()] = 0
-        weights[order] = ordered
-    cumulative = np.cumsum(weights)
-    drawn = min(rng.random() * cumulative[-1], np.nextafter(cumulative[-1], 0))
-    return int((cumulative > drawn).argmax()) + 1
+        return list(ids)

@@ -9,7 +9,8 @@ from numpy.typing import NDArray
 from seqlm.core.elementary import exp, log
 from seqlm.core.metrics import Nll
 from seqlm.models.info import mixture_info
-from seqlm.models.language_model import LanguageModel, Probs, Reader
+from seqlm.models.language_model import LanguageModel
+from seqlm.models.reader import Probs, Reader
 from seqlm.models.scored_text import Ids
 
 

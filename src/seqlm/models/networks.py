@@ -22,7 +22,8 @@ from seqlm.core.layout import Layout
 from seqlm.core.metrics import Nll
 from seqlm.core.threads import default_threads, raise_if_cancelled
 from seqlm.models.info import ModelInfo
-from seqlm.models.language_model import LanguageModel, Probs, Reader
+from seqlm.models.language_model import LanguageModel
+from seqlm.models.reader import Probs, Reader
 from seqlm.models.scored_text import Ids
 from seqlm.networks.building import save_network
 from seqlm.networks.network import (

@@ -13,7 +13,8 @@ from seqlm.core.errors import ParamsError
 from seqlm.core.layout import Layout, as_path
 from seqlm.core.metrics import Nll
 from seqlm.models.info import ModelInfo, describe_ngrams, ngram_info
-from seqlm.models.language_model import LanguageModel, Probs, Reader
+from seqlm.models.language_model import LanguageModel
+from seqlm.models.reader import Probs, Reader
 from seqlm.models.scored_text import Ids
 from seqlm.ngrams.arpa import write_arpa
 from seqlm.ngrams.counts.count_tables import NgramCounts

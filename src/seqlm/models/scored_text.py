@@ -49,6 +49,20 @@ class Stream:
     share: float = 1.0
     """The share of its split that this text is, in characters."""
 
+    @classmethod
+    def from_ids(
+        cls, ids: Ids, lengths: NDArray[np.int64], spelling: Nll, num_chars: int
+    ) -> "Stream":
+        """A stream that scores every token but the first; lengths and costs are those of the
+        others."""
+        return Stream(
+            input_ids=ids,
+            is_scored=np.arange(len(ids)) > 0,
+            lengths=lengths,
+            num_chars=num_chars,
+            spelling=spelling,
+        )
+
     def add_spelling_cost(self, nll: Nll) -> Nll:
         """Return the surprisals of the scored tokens with the cost of spelling the unknown ones.
 
@@ -66,10 +80,10 @@ class Stream:
         """The first token and the scored tokens; shape ``(n + 1,)``."""
         return np.concatenate([self.input_ids[:1], self.input_ids[self.is_scored]])
 
-    def nll(self, score: Callable[[Ids], Nll]) -> Nll:
-        """Return the surprisals of the scored tokens; ``score`` gives those of tokens 2 to N of any
-        N tokens."""
-        return score(self.input_ids)[self.is_scored[1:]]
+    def scored_nll(self, token_nll: Callable[[Ids], Nll]) -> Nll:
+        """Return the surprisals of the scored tokens; ``token_nll`` returns those of tokens 2 to N
+        of any N tokens."""
+        return token_nll(self.input_ids)[self.is_scored[1:]]
 
     @property
     def num_blocks(self) -> int:
@@ -97,21 +111,8 @@ Streams = dict[str, Stream]
 """Split -> its scored text."""
 
 
-def stream_of(ids: Ids, lengths: NDArray[np.int64], spelling: Nll, num_chars: int) -> Stream:
-    """Return tokens that are read as one text as a stream; lengths and costs are those of tokens 2
-    to N."""
-    return Stream(
-        num_chars=num_chars,
-        lengths=lengths,
-        spelling=spelling,
-        input_ids=ids,
-        is_scored=np.arange(len(ids)) > 0,
-    )
-
-
 def measure(nll: Nll, text: Stream) -> dict[str, Any]:
-    """Return the figures that sum up the surprisals of a text: the only place that turns nats into
-    bits.
+    """Return the figures that sum up the surprisals of a text.
 
     Perplexity and nats are per token of the model's own kind. Bits per character add the costs of
     spelling unknown tokens and of separators between words, and divide by the scored characters, so
@@ -126,17 +127,19 @@ def measure(nll: Nll, text: Stream) -> dict[str, Any]:
         "perplexity": perplexity(total, number),
         "bits_per_character": bits_per_character(with_costs, max(text.num_chars, 1)),
     }
-    found: dict[str, Any] = {
+    metrics: dict[str, Any] = {
         name: value if math.isfinite(value) else None for name, value in values.items()
     }
-    if None in found.values():
+    if None in metrics.values():
         impossible, invalid = int(np.isinf(nll).sum()), int(np.isnan(nll).sum())
-        found["reason"] = (
-            f"{impossible} tokens have probability 0, {invalid} none; "
-            f"{values['nats_per_token']:.0f} nats per token"
-        )
-    unknown_share = int(np.count_nonzero(text.spelling)) / max(len(nll), 1)
-    return found | {"tokens": len(nll), "unknown_share": unknown_share, "scored_share": text.share}
+        average = f"{values['nats_per_token']:.0f} nats per token"
+        metrics["reason"] = f"{impossible} tokens have probability 0, {invalid} none; {average}"
+    unknown_share = int(np.count_nonzero(text.spelling)) / number
+    return metrics | {
+        "tokens": len(nll),
+        "unknown_share": unknown_share,
+        "scored_share": text.share,
+    }
 
 
 def bits_or_infinity(metrics: Any) -> float:

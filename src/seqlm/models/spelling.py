@@ -1,7 +1,7 @@
 """The spelling of unknown words, which a model over words does not predict.
 
-A model over words that predicts ``<unk>`` has not said which word. To compare it with models over
-characters, each unknown word is charged the surprisal of its spelling under a small character
+A model over words that predicts ``<unk>`` does not predict which word. To compare it with models
+over characters, each unknown word is charged the surprisal of its spelling under a small character
 model, so that no model gains by not knowing a word. A character that even this model lacks, like an
 unknown character of a character model, is charged as one of all Unicode characters. Separators
 (:mod:`seqlm.vocab.separators`) are not charged; what they would cost is reported.
@@ -25,13 +25,13 @@ from seqlm.vocab.vocabulary import UNKNOWN, Vocab
 
 UNIFORM_CHAR_NLL = math.log(NUM_CODE_POINTS)
 ORDER = 4
-_KEPT_PROBABILITIES = 5_000_000
+_CACHED_PROBABILITIES = 5_000_000
 """Probabilities of the next character that are cached: with thousands of characters, those of few
 contexts."""
-_KEPT_COSTS = 10_000
+_CACHED_COSTS = 10_000
 """Words whose costs are cached."""
-_KEPT_MODELS = 4
-"""Spelling models that are kept."""
+_CACHED_MODELS = 4
+"""Spelling models that are cached."""
 _END = "\n"
 MAX_CHARS = 2_000_000
 """The model is trained on at most this many characters: on every n-th word of a larger
@@ -50,15 +50,14 @@ class SpellingModel:
         ids = self._encode(text)
         order = min(ORDER, len(ids))
         self._model = KneserNey(count_ngrams(ids, len(self._indices), order), order)
-        self._after = lru_cache(_KEPT_PROBABILITIES // len(self._indices))(self._find_next)
-        self._cost = lru_cache(_KEPT_COSTS)(self._find_cost)
+        self._after = lru_cache(_CACHED_PROBABILITIES // len(self._indices))(self._find_next)
+        self._cost = lru_cache(_CACHED_COSTS)(self._find_cost)
 
     def nll(self, words: Sequence[str]) -> NDArray[np.float64]:
         """Return -log p of spelling each word, including its end; shape ``(len(words),)``."""
         return np.array([self._cost(word) for word in words])
 
-    def knows(self, character: str) -> bool:
-        """Return whether a word of the vocabulary has this character."""
+    def __contains__(self, character: str) -> bool:
         return character != UNKNOWN and character in self._indices
 
     def prob(self, prefix: str, character: str) -> float:
@@ -87,14 +86,14 @@ class SpellingModel:
         return np.array([self._indices.get(character, 0) for character in text], np.int64)
 
 
-@lru_cache(_KEPT_MODELS)
-def _kept_model(vocab: "_ByKey") -> SpellingModel:
+@lru_cache(_CACHED_MODELS)
+def _cached_model(vocab: "_HashedByKey") -> SpellingModel:
     return SpellingModel([token for token in vocab.vocab.tokens if token != UNKNOWN])
 
 
 @dataclass(frozen=True)
-class _ByKey:
-    """A vocabulary, told from others by its key: to compare all of its words takes too long."""
+class _HashedByKey:
+    """A vocabulary, hashed by its key: to compare all of its words takes too long."""
 
     key: VocabKey
     vocab: Vocab = field(compare=False)
@@ -105,7 +104,7 @@ def spelling_costs(vocab: Vocab, tokens: Sequence[str]) -> NDArray[np.float64]:
     ``(len(tokens),)``."""
     if vocab.token_kind.is_character or not tokens:
         return np.full(len(tokens), UNIFORM_CHAR_NLL)
-    return _kept_model(_ByKey(vocab.key, vocab)).nll(tokens)
+    return _cached_model(_HashedByKey(vocab.key, vocab)).nll(tokens)
 
 
 def unknown_costs(

@@ -9,45 +9,34 @@ Schuler 2024).
 
 import math
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from itertools import chain, compress
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Self
+from itertools import chain
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from seqlm.core.cells import is_missing
 from seqlm.core.errors import DataError, ParamsError
 from seqlm.core.metrics import Nll
 from seqlm.core.progress import count_noun
-from seqlm.core.text import LINE_END, SPACE, TAB
-from seqlm.models.scored_text import Stream, chars_up_to_first, measure
-from seqlm.models.spelling import unknown_costs
+from seqlm.models.encoding import EncodedText, Indices
+from seqlm.models.inputs import Space, SurprisalInput
+from seqlm.models.scored_text import chars_up_to_first, measure
 from seqlm.preprocess.cleaning import clean_text
 from seqlm.vocab.separators import BLANKS
-from seqlm.vocab.vocabulary import Vocab
 
 if TYPE_CHECKING:
     import pandas as pd
 
-By = Literal["token", "word"]
-"""The unit of a row of a table of surprisals."""
-Space = Literal["before", "after"]
-"""Where a blank belongs that is between two words: to the one that it precedes, or to the one that
-it follows."""
-Texts = list[str] | tuple[str, ...]
-"""Several texts; every other iterable of strings, such as a column of a table, does too."""
-Indices = NDArray[np.int64]
 REMOVED = "removed by cleaning"
-NO_BEGINNING = "not scored: the model has no distribution of a first token"
+FIRST_IS_UNSCORED = "not scored: the model has no distribution of a first token"
 _CONTINUES = "part of the token before"
 _WORD = {"letters": re.compile(r"\S+"), "none": re.compile(r"[^ \t\r\n]+")}
 """A word of a text that is not clean: without cleaning only spaces, tabs and line ends separate
 words."""
 _BLANKS = re.compile("[ \n\t]")
-_SURROGATE = re.compile("[\ud800-\udfff]")
 
 
 class Score(NamedTuple):
@@ -81,52 +70,13 @@ class Rows(NamedTuple):
     """Why bits are missing; empty for others."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class EncodedText(Stream):
-    """A text as tokens of a model, after a context that is only read."""
+class WordAlignment(NamedTuple):
+    """Which scored tokens of a text belong to which word."""
 
-    vocab: Vocab
-    text: str
-    """The text without the context, cleaned, with its line ends."""
-    tokens: Sequence[str]
-    """The scored ones."""
-
-    @classmethod
-    def of(
-        cls,
-        vocab: Vocab,
-        text: str,
-        tokens: Sequence[str],
-        is_scored: NDArray[np.bool_],
-        lengths: Indices,
-        num_chars: int,
-        separator_nll: float,
-    ) -> Self:
-        """Return a text, given all ``tokens`` that are read, and the lengths of all of them."""
-        ids, scored = vocab.encode(tokens), list(compress(tokens, is_scored.tolist()))
-        return cls(
-            input_ids=ids,
-            is_scored=is_scored,
-            lengths=lengths[is_scored],
-            num_chars=num_chars,
-            spelling=unknown_costs(vocab, scored, ids[is_scored]),
-            separator_nll=separator_nll,
-            vocab=vocab,
-            text=text,
-            tokens=scored,
-        )
-
-    @property
-    def ink(self) -> Indices:
-        """The number of non-blank characters in each scored token."""
-        if not self.vocab.token_kind.is_lossless:
-            return self.lengths
-        codes = np.frombuffer(
-            self.text.replace("\n", self.vocab.line_separator).encode("utf-32-le"), np.uint32
-        )
-        before = np.append(0, np.cumsum((codes != LINE_END) & (codes != SPACE) & (codes != TAB)))
-        ends = np.cumsum(self.lengths)
-        return np.asarray(before[ends] - before[ends - self.lengths])
+    words: list[str]
+    """The cleaned words."""
+    word_of_token: Indices
+    """For each scored token the index of its word, or the number of words if it has none."""
 
 
 @dataclass(frozen=True)
@@ -138,15 +88,25 @@ class TextSurprisals:
     """-log p of the scored tokens in nats, without the cost of spelling unknown ones; nan for a
     first token after nothing under a model that has no distribution of it."""
 
+    @classmethod
+    def from_stream(cls, encoded: EncodedText, nll: Nll, nll_of_first: Nll) -> "TextSurprisals":
+        """The scored tokens' surprisals, given those of tokens 2 to N and those of every token of
+        the vocabulary after nothing."""
+        if any(encoded.is_scored[:1]):
+            first = nll_of_first[encoded.input_ids[:1]]
+            return cls(encoded, np.concatenate([first, nll])[encoded.is_scored])
+        return cls(encoded, nll[encoded.is_scored[1:]])
+
     @property
-    def _has_no_first(self) -> bool:
-        return any(map(math.isnan, self.nll[:1].tolist()))
+    def first_is_unscored(self) -> bool:
+        """Whether the model has no distribution of the first token."""
+        return len(self.nll) > 0 and math.isnan(self.nll[0])
 
     @cached_property
     def metrics(self) -> dict[str, Any]:
         """What :func:`~seqlm.models.scored_text.measure` returns."""
         text = self.encoded
-        if not self._has_no_first:
+        if not self.first_is_unscored:
             return measure(self.nll, text)
         num_chars = text.num_chars - chars_up_to_first(text.vocab, text.text, text.tokens[0])
         return measure(self.nll[1:], replace(text, num_chars=num_chars, spelling=text.spelling[1:]))
@@ -156,16 +116,22 @@ class TextSurprisals:
 
         Raises DataError, which calls the text ``which``, if it has no scored token.
         """
-        found = self.metrics
-        if not found["tokens"]:
+        metrics = self.metrics
+        if not metrics["tokens"]:
             number = count_noun(len(self.nll), self.encoded.vocab.token_kind.noun)
             raise DataError(f"{which} has only {number} that can be scored: use a longer text")
         bits, perplexity = (
-            math.inf if found[name] is None else found[name]
+            math.inf if metrics[name] is None else metrics[name]
             for name in ("bits_per_character", "perplexity")
         )
-        nll = float(self.nll[self._has_no_first :].sum())
-        return Score(found["tokens"], nll, bits, perplexity, found["unknown_share"], tuple(remarks))
+        return Score(
+            tokens=metrics["tokens"],
+            nll=float(self.nll[self.first_is_unscored :].sum()),
+            bits_per_character=bits,
+            perplexity=perplexity,
+            unknown_share=metrics["unknown_share"],
+            remarks=tuple(remarks),
+        )
 
     @property
     def bits(self) -> NDArray[np.float64]:
@@ -174,45 +140,50 @@ class TextSurprisals:
 
     def token_rows(self) -> Rows:
         """Return a row for each scored token."""
-        reasons = [NO_BEGINNING if missing else "" for missing in np.isnan(self.nll)]
+        reasons = [FIRST_IS_UNSCORED if is_nan else "" for is_nan in np.isnan(self.nll)]
         return Rows(list(self.encoded.tokens), self.bits, self.encoded.spelling > 0, reasons)
 
-    def word_rows(self, words: Sequence[str], space: Space) -> Rows:
-        """Return a row for each word, as it was given.
-
-        Raises ParamsError if the text is not made of these words, and if ``space`` is not a choice
-        for the tokens.
-        """
-        encoded, kind = self.encoded, self.encoded.vocab.token_kind
-        if space == "after" and kind.is_lossless and not kind.is_character:
-            raise ParamsError(
-                f"the {kind.noun}s of this model include the space before a word: set space to "
-                "before"
-            )
-        cleaned = clean_words(words, encoded.vocab.normalise)
-        ends = np.cumsum(_require_words(encoded.text, cleaned))
-        # A token begins at one of the characters that are no blanks. One without any belongs to the
-        # next such character or to the one before, of which it may be a byte.
-        ink = encoded.ink
-        is_byte = (encoded.lengths == 0) & kind.is_lossless
-        places = np.cumsum(ink) - ink - ((ink == 0) & (is_byte | (space == "after")))
-        word_of = np.searchsorted(
-            ends, np.clip(places, 0, max(int(ink.sum()) - 1, 0)), side="right"
-        )
-        number, bits = len(words), self.bits
-        sums = np.bincount(word_of, bits, number)[:number].astype(np.float64)
-        has_tokens = np.bincount(word_of, minlength=number)[:number] > 0
-        sums[~has_tokens] = math.nan
+    def word_rows(self, alignment: WordAlignment) -> Rows:
+        """Return a row for each word."""
+        words, word_of_token = alignment
+        number = len(words)
+        has_tokens = np.bincount(word_of_token, minlength=number)[:number] > 0
+        is_unknown = np.bincount(word_of_token, self.encoded.spelling, number)[:number] > 0
+        bits = np.bincount(word_of_token, self.bits, number)[:number].astype(np.float64)
+        bits[~has_tokens] = math.nan
         reasons = [
             "" if has else _CONTINUES if word else REMOVED
-            for has, word in zip(has_tokens, cleaned, strict=True)
+            for has, word in zip(has_tokens, words, strict=True)
         ]
-        if self._has_no_first:
-            first = int(word_of[0])
-            sums[first], reasons[first] = math.nan, NO_BEGINNING
-        return Rows(
-            cleaned, sums, np.bincount(word_of, encoded.spelling, number)[:number] > 0, reasons
-        )
+        if self.first_is_unscored:
+            reasons[word_of_token[0]] = FIRST_IS_UNSCORED
+        return Rows(words, bits, is_unknown, reasons)
+
+
+def align_words(text: EncodedText, words: Sequence[str], space: Space) -> WordAlignment:
+    """Return which tokens belong to which word, as it was given.
+
+    Raises ParamsError if the text is not made of these words, and if ``space`` is not a choice for
+    the tokens.
+    """
+    kind = text.vocab.token_kind
+    if space == "after" and kind.is_lossless and not kind.is_character:
+        noun = f"{kind.noun}s of this model"
+        raise ParamsError(f"the {noun} include the space before a word: set space to before")
+    cleaned = clean_words(words, text.vocab.normalise)
+    # A token belongs to the word of its first nonblank character, which has this index among all of
+    # them. "a bc" is a, space, b, c in characters: their indices are 0, 1, 1, 2.
+    nonblank_chars = text.nonblank_chars
+    ends = np.cumsum(nonblank_chars)
+    first_nonblank = ends - nonblank_chars
+    # A blank alone belongs to the nonblank character after it (1, above), or to that before it (0),
+    # as a byte always does that continues a character.
+    continues = (text.lengths == 0) & kind.is_lossless
+    first_nonblank -= (nonblank_chars == 0) & (continues | (space == "after"))
+    last = max(int(ends[-1]), 1) - 1 if len(ends) else 0
+    word_ends = np.cumsum(_nonblank_lengths(text.text, cleaned))
+    word_of_token = np.searchsorted(word_ends, np.clip(first_nonblank, 0, last), side="right")
+    return WordAlignment(cleaned, word_of_token)
 
 
 def split_words(text: str, normalise: str) -> list[str]:
@@ -227,179 +198,40 @@ def clean_words(words: Sequence[str], normalise: str) -> list[str]:
     return [*cleaned, *[""] * (len(words) - len(cleaned))][: len(words)]
 
 
-def _require_words(text: str, words: Sequence[str]) -> list[int]:
-    """Return the number of characters in each clean word that are no blanks.
+def _nonblank_lengths(text: str, words: Sequence[str]) -> list[int]:
+    """Return the number of nonblank characters in each clean word.
 
     Raises ParamsError if the text does not consist of these words.
     """
-    found, end, inks = _BLANKS.sub("", text), 0, [_BLANKS.sub("", word) for word in words]
-    for index, ink in enumerate(inks):
-        if not found.startswith(ink, end):
-            shown = found[end : end + len(ink)]
-            raise ParamsError(
-                f"words[{index}] = {words[index]!r}: the text has {shown!r} there: give its words"
-            )
-        end += len(ink)
-    if end < len(found):
+    nonblank_text, end = _BLANKS.sub("", text), 0
+    nonblank_words = [_BLANKS.sub("", word) for word in words]
+    for number, word in enumerate(nonblank_words):
+        if not nonblank_text.startswith(word, end):
+            there = nonblank_text[end : end + len(word)]
+            problem = f"the text has {there!r} there: give its words"
+            raise ParamsError(f"words[{number}] = {words[number]!r}: {problem}")
+        end += len(word)
+    if end < len(nonblank_text):
+        rest = nonblank_text[end : end + 20]
         raise ParamsError(
-            f"the text continues with {found[end : end + 20]!r} after the last word: give all its "
-            "words"
+            f"the text continues with {rest!r} after the last word: give all its words"
         )
-    return [len(ink) for ink in inks]
+    return [len(word) for word in nonblank_words]
 
 
-@dataclass(frozen=True)
-class Request:
-    """What a caller of ``surprisals`` asks for."""
+def surprisal_table(inputs: SurprisalInput, rows_of_texts: Sequence[Rows]) -> "pd.DataFrame":
+    """Return the rows of all texts as one table, in the order in which words were given."""
+    import pandas as pd
 
-    texts: list[str]
-    words: list[list[str]] | None
-    """The given words of each text."""
-    labels: list[Any] | None
-    """The value of the column ``group`` for each text; None: there is one text and no such
-    column."""
-    order: Indices | None = None
-    """For each given word its row among the rows of all texts, if groups were given."""
-    index: Any = None
-    """The index of the table that the given words are a column of."""
-
-    def table(self, parts: Sequence[Rows]) -> "pd.DataFrame":
-        """Return the rows of all texts as one table, in the order in which words were given."""
-        import pandas as pd
-
-        columns: dict[str, Any] = {}
-        if self.labels is not None:
-            columns["group"] = [
-                label for label, rows in zip(self.labels, parts, strict=True) for _ in rows.text
-            ]
-        columns["position"] = [place for rows in parts for place in range(len(rows.text))]
-        for name in Rows._fields:
-            columns[name] = list(chain.from_iterable(getattr(rows, name) for rows in parts))
-        table = pd.DataFrame(columns)
-        if self.order is not None:
-            table = table.iloc[self.order].reset_index(drop=True)
-        return table if self.index is None else table.set_index(self.index)
-
-
-def read_request(text: object, words: object, groups: object) -> Request:
-    """Return what is asked for. Raises ParamsError for arguments that make no sense together."""
-    if words is None:
-        if groups is not None:
-            raise ParamsError("groups are those of words: give words too")
-        if isinstance(text, str):
-            return Request([text], None, None)
-        texts = strings(text, "the text")
-        if (
-            _index_of(text) is not None
-            and len(texts) > 1
-            and all(len(each.split()) == 1 for each in texts)
-        ):
-            raise ParamsError("the text is a column of single words: give it as words=")
-        return Request(texts, None, list(range(len(texts))))
-    given = _items(words, "words must be a list of words")
-    if groups is not None:
-        if text is not None:
-            raise ParamsError(
-                "with groups, give words and no text: the text of a group is its words"
-            )
-        groups = _items(groups, "groups must be a list of labels")
-        return _grouped(strings(given, "words"), groups, _index_of(words))
-    if not any(map(is_collection, given)):
-        own = strings(given, "words")
-        texts = [" ".join(own) if text is None else require_text(text, "the text")]
-        return Request(texts, [own], None, index=_index_of(words))
-    lists = [
-        strings(each, f"words[{number}]", "list of strings") for number, each in enumerate(given)
-    ]
-    texts = (
-        [" ".join(own) for own in lists]
-        if text is None
-        else strings(text, "the text", "list of strings")
-    )
-    _require_as_many("text", texts, "list", lists)
-    return Request(texts, lists, list(range(len(lists))))
-
-
-def _index_of(value: Any) -> Any:
-    """Return the index of a column of a table; None for other values."""
-    index = getattr(value, "index", None)
-    return None if callable(index) else index  # a list has a method of this name
-
-
-def _grouped(words: list[str], groups: list[Any], index: Any) -> Request:
-    """Return the request of words that belong to groups: those of one group, in their order, are a
-    text."""
-    _require_as_many("word", words, "group", groups)
-    places: dict[Any, list[int]] = {}
-    for place, label in enumerate(groups):
-        if is_missing(label):
-            raise ParamsError(f"groups[{place}] is missing: give a label for each word")
-        try:
-            places.setdefault(label, []).append(place)
-        except TypeError as error:  # a list, for example
-            raise ParamsError("a label in groups must be a number or a string") from error
-    lists = [[words[place] for place in of_group] for of_group in places.values()]
-    order = np.argsort(np.array([*chain.from_iterable(places.values())], np.int64))
-    return Request([" ".join(own) for own in lists], lists, list(places), order, index)
-
-
-def is_collection(value: object) -> bool:
-    """Return whether a value is several things, and not one text or number."""
-    return (
-        isinstance(value, Iterable)
-        and not isinstance(value, str | bytes | Mapping)
-        and getattr(value, "ndim", 1) == 1
-    )
-
-
-def require_text(value: object, what: str) -> str:
-    """Return a text. Raises ParamsError if it is not one, and DataError for half a character: no
-    file can hold that."""
-    if not isinstance(value, str):
-        raise ParamsError(f"{what} must be a string, not {type(value).__name__}")
-    if found := _SURROGATE.search(value):
-        raise DataError(
-            f"{what} has half a character, {found[0]!r}, at position {found.start()}: remove or "
-            "replace it"
-        )
-    return value
-
-
-def strings(value: object, what: str, expected: str = "string") -> list[str]:
-    """Return some strings as a list. Raises ParamsError for anything else; one thing must be what
-    is ``expected``."""
-    found = _items(value, f"{what} must be a {expected}")
-    for index, each in enumerate(found):
-        if isinstance(each, str):
-            continue
-        if is_missing(each):
-            advice = (
-                'give "" for no word, and read tables with keep_default_na=False, '
-                'so that "NA" stays a word'
-            )
-            raise ParamsError(f"{what}[{index}] must be a string, but it is missing: {advice}")
-        raise ParamsError(f"{what}[{index}] must be a string, not {type(each).__name__}")
-    return found
-
-
-def contexts(context: object, texts: Sequence[str]) -> Sequence[object]:
-    """Return the context of each of some texts. Raises ParamsError if there are more or fewer."""
-    if not is_collection(context):
-        return [context] * len(texts)
-    found = strings(context, "the context")
-    _require_as_many("text", texts, "context", found)
-    return found
-
-
-def _require_as_many(noun: str, items: Sequence[Any], other: str, others: Sequence[Any]) -> None:
-    if len(items) != len(others):
-        raise ParamsError(
-            f"{count_noun(len(items), noun)}, but {count_noun(len(others), other)}: give one for "
-            "each"
-        )
-
-
-def _items(value: Any, complaint: str) -> list[Any]:
-    if not is_collection(value):
-        raise ParamsError(f"{complaint}, not {type(value).__name__}")
-    return list(value)
+    columns: dict[str, Any] = {}
+    lengths = [len(rows.text) for rows in rows_of_texts]
+    if inputs.labels is not None:
+        labels = zip(inputs.labels, lengths, strict=True)
+        columns["group"] = [label for label, length in labels for _ in range(length)]
+    columns["position"] = list(chain.from_iterable(map(range, lengths)))
+    for name in Rows._fields:
+        columns[name] = list(chain.from_iterable(getattr(rows, name) for rows in rows_of_texts))
+    table = pd.DataFrame(columns)
+    if inputs.row_of_word is not None:
+        table = table.iloc[inputs.row_of_word].reset_index(drop=True)
+    return table if inputs.index is None else table.set_index(inputs.index)

@@ -9,7 +9,7 @@ from seqlm.core.errors import DataError
 from seqlm.core.files import open_maybe_gzipped
 from seqlm.core.progress import count_noun, shown
 from seqlm.core.text import TextSize
-from seqlm.models.language_model import cleaning_remarks
+from seqlm.models.encoding import cleaning_remarks
 from seqlm.models.surprisals import TextSurprisals
 from seqlm.preprocess.cleaning import clean_text, decode_raw, require_enough
 

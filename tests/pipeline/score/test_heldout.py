@@ -11,10 +11,10 @@ from compiled_networks import scratch_network
 from made_scores import scored_text
 from seqlm.core.errors import DataError
 from seqlm.core.layout import Layout
+from seqlm.models.encoding import EncodedText
 from seqlm.models.ngrams import NGram
-from seqlm.models.scored_text import Streams, stream_of
+from seqlm.models.scored_text import Stream, Streams
 from seqlm.models.spelling import UNIFORM_CHAR_NLL, SpellingModel
-from seqlm.models.surprisals import EncodedText
 from seqlm.networks.network import stream_nll
 from seqlm.ngrams.counts.count_tables import NgramCounts
 from seqlm.ngrams.counts.counting import count_ngrams
@@ -133,14 +133,14 @@ def test_an_ngram_model_scores_a_passage_as_a_part_of_its_text(layout: Layout, k
     model = KneserNey(count_ngrams(train, len(vocab), 3), 3)
     stream = select(layout, kind, 10_000)["train"]
     expected = token_nll(model, train)[scored_places(layout, kind)]
-    assert stream.nll(partial(token_nll, model)).tolist() == expected.tolist()
+    assert stream.scored_nll(partial(token_nll, model)).tolist() == expected.tolist()
 
 
 def test_a_network_reads_a_warm_up_before_each_passage(layout: Layout) -> None:
     network = scratch_network(len(Vocab.load(layout.vocab("char"))), 16, factor=20)
     stream = select(layout, "char", 10_000)["train"]
     expected = stream_nll(network, load_split(layout.corpus("char"), "train"))[scored_places(layout, "char")]
-    assert stream.nll(partial(stream_nll, network)) == pytest.approx(expected, abs=1e-4)
+    assert stream.scored_nll(partial(stream_nll, network)) == pytest.approx(expected, abs=1e-4)
     assert stream.input_ids is not None
     assert len(stream.input_ids) == len(stream.ids) + 49 * WARMUP
     # Text between close passages is read once.
@@ -167,7 +167,7 @@ def test_the_beginning_of_train(layout: Layout) -> None:
 
 
 def test_unknown_tokens_cost_their_spelling() -> None:
-    text = stream_of(np.array([0, 1, 0]), np.array([1, 1]), np.array([0.0, 7.0]), 2)
+    text = Stream.from_ids(np.array([0, 1, 0]), np.array([1, 1]), np.array([0.0, 7.0]), 2)
     assert text.add_spelling_cost(np.array([1.0, 2.0])).tolist() == [1, 9]
     # Surprisals of another text are refused.
     with pytest.raises(DataError, match="9 surprisals for a text of 10 scored tokens: score again"):

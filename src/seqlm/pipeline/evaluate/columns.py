@@ -11,7 +11,6 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from seqlm.core.cells import is_missing
 from seqlm.pipeline.evaluate.ranking import Result
 from seqlm.pipeline.score.scores import TRAIN_SUBSET
 from seqlm.vocab.corpus import SPLITS
@@ -52,7 +51,7 @@ class Column:
         if self.show is not None:
             return self.show(row)
         value = row[self.name]
-        if is_missing(value):
+        if pd.isna(value):
             return "-" if self.is_number else ""
         if self.dtype is int:
             return f"{int(value):,}"
@@ -60,15 +59,13 @@ class Column:
 
 
 def _val_with_mark(row: Cells) -> str:
-    if is_missing(row["val_bits"]):
+    if pd.isna(row["val_bits"]):
         return "-"
     return f"{'^' if row['chosen_on_val'] else ''}{row['val_bits']:.{DIGITS}f}"
 
 
 def _interval(row: Cells) -> str:
-    return (
-        "" if is_missing(row["ci_low"]) else f"±{(row['ci_high'] - row['ci_low']) / 2:.{DIGITS}f}"
-    )
+    return "" if pd.isna(row["ci_low"]) else f"±{(row['ci_high'] - row['ci_low']) / 2:.{DIGITS}f}"
 
 
 def _or_infinite(name: str, digits: int) -> Callable[[Cells], str]:
@@ -76,7 +73,7 @@ def _or_infinite(name: str, digits: int) -> Callable[[Cells], str]:
 
     def show(row: Cells) -> str:
         value = row[name]
-        if is_missing(value):
+        if pd.isna(value):
             return "infinite"
         return f"{value:.{digits}f}" if value < 1e9 else f"{value:.1e}"
 
@@ -84,7 +81,7 @@ def _or_infinite(name: str, digits: int) -> Callable[[Cells], str]:
 
 
 def _difference(row: Cells) -> str:
-    if is_missing(row["best_difference"]):
+    if pd.isna(row["best_difference"]):
         return ""
     mark = "~ " if row["best_verdict"] == "not significant" else ""
     return f"{mark}{row['best_difference']:+.3f}".replace("-", "−") + f" ±{row['best_margin']:.3f}"

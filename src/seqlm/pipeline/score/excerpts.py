@@ -14,36 +14,33 @@ from seqlm.vocab.kinds import TokenKind
 INFINITE = "infinite"
 
 
-def page_content(found: TextSurprisals) -> dict[str, Any]:
+def page_content(surprisals: TextSurprisals) -> dict[str, Any]:
     """Return what the page shows of a model: its metrics, and the beginning of the text with
     surprisals."""
-    encoded, nll = found.encoded, found.nll + found.encoded.spelling
-    has_no_first = int(np.isnan(nll[:1]).sum())
-    shown = passage(encoded.vocab.token_kind, encoded.tokens, nll[has_no_first:], MAX_SHOWN_CHARS)
-    return {"passage": shown} | found.metrics
+    encoded, nll = surprisals.encoded, surprisals.nll + surprisals.encoded.spelling
+    nll = nll[surprisals.first_is_unscored :]
+    kind, tokens = encoded.vocab.token_kind, encoded.tokens
+    return {"passage": passage(kind, tokens, nll, MAX_SHOWN_CHARS)} | surprisals.metrics
 
 
 def passage(kind: TokenKind, tokens: Sequence[str], nll: Nll, num_chars: int) -> dict[str, Any]:
     """Return the first tokens of a text and their surprisals in bits, rounded to tenths.
 
-    ``nll`` belong to the last tokens: one before them, usually the first, is not scored, and its
-    surprisal is null. The surprisal of a token without a probability is :data:`INFINITE`. Subwords
-    are shown as characters, each with its share of the surprisal.
+    ``nll`` may be one shorter than ``tokens``: the first is then unscored, and its surprisal is
+    null. The surprisal of a token without a probability is :data:`INFINITE`. Subwords are shown as
+    characters, each with its share of the surprisal.
     """
-    used, length = 0, 0
-    while used < len(tokens) and length < num_chars:
-        length += kind.length(tokens[used]) + len(kind.separator)
-        used += 1
-    finite_or_infinite = np.nan_to_num(nll[:used], nan=math.inf, posinf=math.inf)
-    not_scored = [math.nan] * (len(tokens) - len(nll))
-    shown, values = list(tokens[:used]), [*not_scored, *finite_or_infinite.tolist()][:used]
+    length, num_tokens = 0, 0
+    while num_tokens < len(tokens) and length < num_chars:
+        length += kind.length(tokens[num_tokens]) + len(kind.separator)
+        num_tokens += 1
+    scored = np.nan_to_num(nll[:num_tokens], nan=math.inf, posinf=math.inf)
+    unscored = [math.nan] * (len(tokens) - len(nll))
+    texts, values = list(tokens[:num_tokens]), [*unscored, *scored.tolist()][:num_tokens]
     if kind.is_lossless and not kind.is_character:
-        shown, values = per_character(kind, shown, values)
-    return {
-        "tokens": shown,
-        "separator": kind.separator,
-        "bits": [_rounded(value) for value in values],
-    }
+        texts, values = per_character(kind, texts, values)
+    bits = [_rounded_bits(value) for value in values]
+    return {"tokens": texts, "separator": kind.separator, "bits": bits}
 
 
 def per_character(
@@ -53,19 +50,19 @@ def per_character(
 
     The values of the bytes of one character are summed.
     """
-    characters, shares = list(kind.join(tokens)), []
+    characters, shares = list(kind.join(tokens)), list[float]()
     for token, value in zip(tokens, values, strict=True):
         num_chars = kind.length(token)
         if num_chars:
             shares += [value / num_chars] * num_chars
+        elif shares and math.isnan(shares[-1]):  # the first token has no value
+            shares[-1] = value
         elif shares:
-            shares[-1] = (
-                value if math.isnan(shares[-1]) else shares[-1] + value
-            )  # the first token has no value
+            shares[-1] += value
     return characters, [*shares, *[0.0] * len(characters)][: len(characters)]
 
 
-def _rounded(value: float) -> float | str | None:
-    if math.isnan(value):
+def _rounded_bits(nats: float) -> float | str | None:
+    if math.isnan(nats):
         return None
-    return INFINITE if math.isinf(value) else round(value / math.log(2), 1)
+    return INFINITE if math.isinf(nats) else round(nats / math.log(2), 1)

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from seqlm.core.files import read_text
 from seqlm.core.layout import Layout
 from seqlm.core.text import words
-from seqlm.models.scored_text import NUM_BLOCKS, Ids, Stream, Streams, chars_up_to_first, stream_of
+from seqlm.models.scored_text import NUM_BLOCKS, Ids, Stream, Streams, chars_up_to_first
 from seqlm.models.spelling import spelling_costs
 from seqlm.vocab.corpus import SPLITS, EncodedCorpus, load_corpus
 from seqlm.vocab.kinds import Kind
@@ -107,7 +107,7 @@ class Heldout:
             not vocab.token_kind.is_lossless
         ):  # the blanks between words count as characters too: an estimate
             chars = round(vocab.num_chars[split] * (num_tokens - 1) / (len(encoded) - 1))
-        return stream_of(np.asarray(encoded.ids[:num_tokens]), lengths, costs, chars)
+        return Stream.from_ids(np.asarray(encoded.ids[:num_tokens]), lengths, costs, chars)
 
     @cached_property
     def _corpus(self) -> EncodedCorpus:

@@ -51,7 +51,7 @@ def tune_and_score_dynamic(
     """
     beginning, streams = heldout.beginning("val", NUM_TUNING_TOKENS), heldout.streams
     name, imap = model.info.as_dynamic().name, model.network.imap
-    unchanged = measure(beginning.nll(model.token_nll), beginning)
+    unchanged = measure(beginning.scored_nll(model.token_nll), beginning)
     log(f"{name}, lr 0: {format_bits(unchanged)} on val")
     rms = train_gradient_rms(model.network, train)
     models = [
@@ -60,7 +60,7 @@ def tune_and_score_dynamic(
     ]
     tried = []
     for each, nll in zip(
-        models, imap(lambda each: beginning.nll(each.token_nll), models), strict=True
+        models, imap(lambda each: beginning.scored_nll(each.token_nll), models), strict=True
     ):
         tried.append(measure(nll, beginning))
         log(f"{name}, lr {each.lr:g}, decay {each.decay:g}: {format_bits(tried[-1])} on val")
@@ -72,7 +72,7 @@ def tune_and_score_dynamic(
     nll_of = dict(
         zip(
             HELD_OUT,
-            imap(lambda split: streams[split].nll(chosen.token_nll), HELD_OUT),
+            imap(lambda split: streams[split].scored_nll(chosen.token_nll), HELD_OUT),
             strict=True,
         )
     )

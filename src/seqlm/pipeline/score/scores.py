@@ -77,12 +77,12 @@ def score_model(model: LanguageModel, heldout: Heldout) -> Scores:
     """
     streams, info, seen, metadata = heldout.streams, model.info, dict[str, Any](), dict[str, Any]()
     nll = {
-        split: streams[split].nll(model.token_nll)
+        split: streams[split].scored_nll(model.token_nll)
         for split in (HELD_OUT if info.dynamic else SPLITS)
     }
     if info.train_tokens is not None:
         part = heldout.beginning("train", info.train_tokens)
-        seen = {TRAIN_SUBSET: measure(part.nll(model.token_nll), part)}
+        seen = {TRAIN_SUBSET: measure(part.scored_nll(model.token_nll), part)}
     if (
         model.vocab.token_kind.is_character
         and info.counted_token in (None, info.token)

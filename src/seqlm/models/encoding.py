@@ -1,0 +1,151 @@
+"""Texts of users as tokens: a context, which is only read, and the text after it, which is scored.
+
+Both are cleaned like the corpus. A text without a context is read as if it followed a separator.
+"""
+
+import re
+import unicodedata
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from itertools import compress
+from typing import Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from seqlm.core.progress import count_noun
+from seqlm.core.text import LINE_END, SPACE, TAB
+from seqlm.models.inputs import Space, require_text
+from seqlm.models.scored_text import Stream
+from seqlm.models.spelling import unknown_costs
+from seqlm.preprocess.cleaning import Letters, clean_text, decoding_warnings
+from seqlm.vocab.separators import BLANKS, Separators, count_separators
+from seqlm.vocab.vocabulary import Vocab
+
+Indices = NDArray[np.int64]
+_NON_LETTER = re.compile(r"[^A-Za-z\s]")
+_WORD = re.compile("[^ \n]+")
+
+
+@dataclass(frozen=True, kw_only=True)
+class EncodedText(Stream):
+    """A text as tokens of a model, after a context that is only read."""
+
+    vocab: Vocab
+    text: str
+    """The text without the context, cleaned, with its line ends."""
+    tokens: Sequence[str]
+    """The scored ones."""
+
+    @classmethod
+    def from_tokens(
+        cls,
+        vocab: Vocab,
+        text: str,
+        tokens: Sequence[str],
+        is_scored: NDArray[np.bool_],
+        *,
+        lengths: Indices,
+        num_chars: int,
+        separator_nll: float,
+    ) -> Self:
+        """A text, given all ``tokens`` of it and its context, and the lengths of all of them."""
+        ids, scored = vocab.encode(tokens), list(compress(tokens, is_scored.tolist()))
+        return cls(
+            input_ids=ids,
+            is_scored=is_scored,
+            lengths=lengths[is_scored],
+            num_chars=num_chars,
+            spelling=unknown_costs(vocab, scored, ids[is_scored]),
+            separator_nll=separator_nll,
+            vocab=vocab,
+            text=text,
+            tokens=scored,
+        )
+
+    @property
+    def nonblank_chars(self) -> Indices:
+        """The number of non-blank characters in each scored token."""
+        if not self.vocab.token_kind.is_lossless:
+            return self.lengths
+        joined = self.text.replace("\n", self.vocab.line_separator)
+        codes = np.frombuffer(joined.encode("utf-32-le"), np.uint32)
+        is_nonblank = (codes != LINE_END) & (codes != SPACE) & (codes != TAB)
+        num_before = np.append(0, np.cumsum(is_nonblank))
+        ends = np.cumsum(self.lengths)
+        return np.asarray(num_before[ends] - num_before[ends - self.lengths])
+
+
+def encode(vocab: Vocab, context: str, text: str) -> EncodedText:
+    """Tokenize ``text``, preceded by an unscored ``context``; both are clean."""
+    kind, separator, separator_nll = vocab.token_kind, vocab.line_separator, 0.0
+    tokens = vocab.tokenize(context + text)
+    lengths = np.ones(len(tokens), np.int64) if kind.is_character else vocab.lengths(tokens)
+    if kind.is_lossless:
+        is_scored = np.cumsum(lengths) > len(context.replace("\n", separator))
+    else:
+        is_scored = np.arange(len(tokens)) >= len(vocab.tokenize(context))
+        # The separator after a context belongs to the text.
+        shape = _WORD.sub("x", context[-1:] + text)
+        separator_nll = _count_separators(shape, separator).nll(vocab.separators)
+    return EncodedText.from_tokens(
+        vocab,
+        text,
+        tokens,
+        is_scored,
+        lengths=lengths,
+        num_chars=len(text.replace("\n", separator)),
+        separator_nll=separator_nll,
+    )
+
+
+@lru_cache(1000)  # sentences share a few shapes
+def _count_separators(shape: str, line_separator: str) -> Separators:
+    """Return the separators of a text whose words are replaced by one letter each."""
+    return count_separators([shape], line_separator)
+
+
+def default_context(vocab: Vocab) -> str:
+    """Return what is read before a text without a context: a separator; two for subwords, of which
+    the second belongs to the first subword."""
+    if vocab.token_kind.is_character:
+        return vocab.blank
+    return "  " if vocab.token_kind.is_lossless else ""
+
+
+def clean_after_context(
+    vocab: Vocab, text: object, context: object, space: Space = "before"
+) -> tuple[str, str]:
+    """Return a context and the text after it, cleaned like the corpus.
+
+    A blank between them belongs to the text if ``space`` is before. Raises as :func:`require_text`
+    does.
+    """
+    text, begin = require_text(text, "the text"), default_context(vocab)
+    raw_context = "" if context is None else require_text(context, "the context")
+    clean_context = clean_text(raw_context, vocab.normalise).rstrip(BLANKS)
+    if not clean_context:
+        whole = begin + clean_text(text, vocab.normalise)
+        length = min(len(begin), 1) if whole != begin else len(whole)
+        return whole[:length], whole[length:]
+    is_apart = raw_context[-1] in (*BLANKS, "\r") or text.startswith((*BLANKS, "\r"))
+    between = "" if is_apart else " "
+    whole = begin + clean_text(raw_context + between + text, vocab.normalise)
+    length = len(begin + clean_context)
+    if space == "after" or not whole[length:].strip(BLANKS):
+        length = len(whole) - len(whole[length:].lstrip(BLANKS))
+    return whole[:length], whole[length:]
+
+
+def cleaning_remarks(text: str, normalise: str) -> list[str]:
+    """Return remarks on what cleaning changes in a text."""
+    if normalise != "letters":
+        return []
+    replaced = _NON_LETTER.findall(unicodedata.normalize("NFC", text))
+    if not replaced:
+        return []
+    number = count_noun(len(replaced), "character")
+    remark = f"cleaned like the corpus, by preprocess.normalise: spaces replace {number} "
+    warnings = decoding_warnings(Letters.of(text.encode()), normalise)
+    return [f"{remark}other than A to Z", *warnings]
