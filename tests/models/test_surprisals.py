@@ -184,6 +184,8 @@ def test_a_first_word_is_one_without_a_known_context(kinds: dict[str, LanguageMo
     assert network.surprisals("sea", context="the")["bits"].notna().all()
     with pytest.raises(DataError, match="the text has only 1 word that can be scored: use a longer text"):
         network.score("the")
+    with pytest.raises(DataError, match="the prefix '' contains no word: give at least one"):
+        network.generate()
 
 
 def test_a_model_over_words_is_charged_for_separators_only_per_character(models: Models) -> None:

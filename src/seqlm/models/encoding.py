@@ -14,6 +14,7 @@ from typing import Self
 import numpy as np
 from numpy.typing import NDArray
 
+from seqlm.core.errors import DataError
 from seqlm.core.progress import count_noun
 from seqlm.core.text import LINE_END, SPACE, TAB
 from seqlm.models.inputs import Space, require_text
@@ -112,6 +113,28 @@ def default_context(vocab: Vocab) -> str:
     if vocab.token_kind.is_character:
         return vocab.blank
     return "  " if vocab.token_kind.is_lossless else ""
+
+
+def clean_prefix(vocab: Vocab, prefix: object) -> str:
+    """Return a text that is continued, cleaned like the corpus; an empty one is read as if it
+    followed a separator.
+
+    Raises as :func:`require_text` does, and DataError if cleaning leaves nothing of the text.
+    """
+    prefix = require_text(prefix, "the prefix")
+    cleaned = clean_context(vocab, prefix)
+    if prefix.strip() and not cleaned:
+        noun = vocab.token_kind.noun
+        raise DataError(f"the prefix {prefix!r} contains no {noun}: give at least one")
+    return cleaned or default_context(vocab)[:1]
+
+
+def clean_context(vocab: Vocab, context: str) -> str:
+    """Return a text that another one follows, cleaned like the corpus, with the blanks at its
+    end."""
+    if not context[-1:].isspace():
+        return clean_text(context, vocab.normalise)
+    return clean_text(f"{context}x", vocab.normalise)[:-1]  # blanks before a letter are kept
 
 
 def clean_after_context(
