@@ -177,8 +177,9 @@ class LanguageModel(ABC):
         A text begins as if it followed a separator: a character or subword as after a space, a word
         as one without a known context. A network over words has no distribution of a first word,
         which it does not score. ``context`` is text that the model reads first instead, without
-        being scored on it: one for all texts, or a list with one for each. A space between context
-        and text, if neither has one there, is added and scored. Models from ARPA files with
+        being scored on it: one for all texts, or a list with one for each. Spaces and line ends at
+        its end are part of it. If it has none there, and the text begins with none, a space is
+        added and scored. Models from ARPA files with
         sentence marks score the first word after ``<s>``.
 
         Raises DataError for a text without a scored token, and ParamsError for anything but
