@@ -87,12 +87,27 @@ def test_generated_text_depends_on_the_seed_only(models: Models) -> None:
     assert model.generate(["the sea came", "and t"], 4, temperature=0)[0] == " sea"
     assert len(set(models["small"].generate(["the sea"] * 3, 12))) == 3
     assert models["word-kneser-ney-3"].generate("the sea came", 2, temperature=0) == " in and"
-    with pytest.raises(DataError, match="the prefix '' contains no character: give at least one"):
-        models["small"].generate("")
+    with pytest.raises(DataError, match="the prefix '1984' contains no character: give at least one"):
+        models["small"].generate("1984")
     # A prefix is cleaned like a text that is scored; a space at its end stays.
     assert model.generate("The sea, came", 4, temperature=0) == " sea"
     with_space, without = (model.generate(prefix, 1, seed=1) for prefix in ("came ", "came"))
     assert model.generate("CAME\t ", 1, seed=1) == with_space != without
+
+
+def test_a_prefix_is_read_as_a_context_is(models: Models) -> None:
+    lines = seqlm.fit_ngram("ab cd\n" * 60, order=3, by="char")
+    for prefix in ("cd\n", "\n", "cd\r\n"):
+        assert lines.generate(prefix, 4, temperature=0) == "ab c"
+    # Without a prefix, a text begins as one that is scored.
+    for name in ("small", "char-kneser-ney-3", "word-kneser-ney-3"):
+        model = models[name]
+        tokens = [token for token in model.vocab.tokens[1:] if token.strip()]
+        nll = [score.nll for score in model.score(tokens)]
+        assert model.generate("", 1, temperature=0).strip() == tokens[np.argmin(nll)]
+        assert model.generate("", 5, seed=3) == model.generate(num_preds=5, seed=3)
+    marks = seqlm.open_arpa(LMPLZ)
+    assert marks.generate("the", 3, temperature=0) == marks.generate("\nthe", 3, temperature=0)
 
 
 def test_a_model_is_asked_for_by_its_name(models: Models, tmp_path: Path) -> None:

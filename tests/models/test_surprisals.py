@@ -184,6 +184,8 @@ def test_a_first_word_is_one_without_a_known_context(kinds: dict[str, LanguageMo
     assert network.surprisals("sea", context="the")["bits"].notna().all()
     with pytest.raises(DataError, match="the text has only 1 word that can be scored: use a longer text"):
         network.score("the")
+    with pytest.raises(DataError, match="the prefix '' contains no word: give at least one"):
+        network.generate()
 
 
 def test_a_model_over_words_is_charged_for_separators_only_per_character(models: Models) -> None:
@@ -215,11 +217,28 @@ def test_a_context_is_read_and_not_scored(name: str, kinds: dict[str, LanguageMo
 
 def test_a_space_after_the_context_is_added_only_if_there_is_none(kinds: dict[str, LanguageModel]) -> None:
     for name in ("small", "word-kneser-ney-3", *UNCLEANED):
-        expected = kinds[name].score("sea", context="the")
-        for context, text in (("the ", "sea"), ("the", " sea")):
-            assert kinds[name].score(text, context=context)[:-1] == expected[:-1], name
+        model = kinds[name]
+        assert model.score(" sea", context="the")[:-1] == model.score("sea", context="the")[:-1], name
+        # A space that the context has is not scored, unless it is part of the first subword.
+        with_space, without = (model.surprisals("sea", context=context)["bits"] for context in ("the", "the "))
+        is_scored_alone = model.vocab.token_kind.is_character
+        assert without.tolist() == pytest.approx(with_space[int(is_scored_alone) :].tolist()), name
     # A tab separates words as a space does.
     assert kinds["word' '"].surprisals("\tsea\tand", "word", context="the")["text"].tolist() == ["sea", "and"]
+
+
+def test_blanks_before_a_text_are_not_scored(models: Models) -> None:
+    play = seqlm.fit_ngram("ROMEO:\nBut, soft!\n\nJULIET:\nAy me!\n\n" * 20, order=4, by="char")
+    tokens = [play.score("But, soft!", context=f"ROMEO:{blanks}").tokens for blanks in ("", "\n", "\n\n\n\n", " ")]
+    assert tokens == [11, 10, 10, 10]
+    for model in (play, models["small"], models["subword-kneser-ney-3"], models["word-kneser-ney-3"]):
+        expected = model.surprisals("me the sea", by="word")
+        pd.testing.assert_frame_equal(model.surprisals(" me the sea", by="word"), expected)
+        assert len(model.surprisals("  ", by="word")) == 0
+    # A line end before a text is the separator that it follows.
+    after_line_end = play.surprisals("\nBut", by="word")["bits"][0]
+    assert after_line_end == play.surprisals("But", by="word", context="\n")["bits"][0]
+    assert after_line_end < play.surprisals("But", by="word")["bits"][0]
 
 
 def test_texts_are_scored_together_as_alone(kinds: dict[str, LanguageModel]) -> None:

@@ -68,6 +68,8 @@ class ArpaLanguageModel(NGram):
         super().__init__(
             info, Vocab(kind, tokens, [0] * len(tokens), separator, {}), EvolvingCounts.fixed(model)
         )
+        if self.has_marks:  # a reader has read <s>, and a prefix goes on without </s>
+            self._unread = slice(1, -1)
 
     def reader(self) -> Reader:
         reader = super().reader()

@@ -14,6 +14,7 @@ from typing import Self
 import numpy as np
 from numpy.typing import NDArray
 
+from seqlm.core.errors import DataError
 from seqlm.core.progress import count_noun
 from seqlm.core.text import LINE_END, SPACE, TAB
 from seqlm.models.inputs import Space, require_text
@@ -34,7 +35,7 @@ class EncodedText(Stream):
 
     vocab: Vocab
     text: str
-    """The text without the context, cleaned, with its line ends."""
+    """The text of the scored tokens, cleaned."""
     tokens: Sequence[str]
     """The scored ones."""
 
@@ -79,13 +80,18 @@ class EncodedText(Stream):
 
 def encode(vocab: Vocab, context: str, text: str) -> EncodedText:
     """Tokenize ``text``, preceded by an unscored ``context``; both are clean."""
-    kind, separator, separator_nll = vocab.token_kind, vocab.line_separator, 0.0
+    kind, separator = vocab.token_kind, vocab.line_separator
+    joined, joined_context = (part.replace("\n", separator) for part in (context + text, context))
     tokens = vocab.tokenize(context + text)
     lengths = np.ones(len(tokens), np.int64) if kind.is_character else vocab.lengths(tokens)
     if kind.is_lossless:
-        is_scored = np.cumsum(lengths) > len(context.replace("\n", separator))
+        is_scored = np.cumsum(lengths) > len(joined_context)
+        # A subword may begin with the last blank of the context.
+        num_chars, separator_nll = int(lengths[is_scored].sum()), 0.0
+        text = joined[len(joined) - num_chars :]
     else:
         is_scored = np.arange(len(tokens)) >= len(vocab.tokenize(context))
+        num_chars = len(joined) - len(joined_context)
         # The separator after a context belongs to the text.
         shape = _WORD.sub("x", context[-1:] + text)
         separator_nll = _count_separators(shape, separator).nll(vocab.separators)
@@ -95,7 +101,7 @@ def encode(vocab: Vocab, context: str, text: str) -> EncodedText:
         tokens,
         is_scored,
         lengths=lengths,
-        num_chars=len(text.replace("\n", separator)),
+        num_chars=num_chars,
         separator_nll=separator_nll,
     )
 
@@ -114,28 +120,74 @@ def default_context(vocab: Vocab) -> str:
     return "  " if vocab.token_kind.is_lossless else ""
 
 
+def clean_prefix(vocab: Vocab, prefix: object) -> str:
+    """Return a text that is continued, cleaned like the corpus; an empty one is read as if it
+    followed a separator.
+
+    Raises as :func:`require_text` does, and DataError if cleaning leaves nothing of the text.
+    """
+    prefix = require_text(prefix, "the prefix")
+    cleaned = clean_context(vocab, prefix)
+    if prefix.strip() and not cleaned:
+        noun = vocab.token_kind.noun
+        raise DataError(f"the prefix {prefix!r} contains no {noun}: give at least one")
+    return cleaned or default_context(vocab)[:1]
+
+
+def clean_context(vocab: Vocab, context: str) -> str:
+    """Return a text that another one follows, cleaned like the corpus, with the blanks at its
+    end."""
+    if not context[-1:].isspace():
+        return clean_text(context, vocab.normalise)
+    return clean_text(f"{context}x", vocab.normalise)[:-1]  # blanks before a letter are kept
+
+
 def clean_after_context(
     vocab: Vocab, text: object, context: object, space: Space = "before"
 ) -> tuple[str, str]:
     """Return a context and the text after it, cleaned like the corpus.
 
-    A blank between them belongs to the text if ``space`` is before. Raises as :func:`require_text`
-    does.
+    Blanks at the end of the context, and at the beginning of a text without a context, are only
+    read. If neither has a blank where they meet, one is added. It belongs to the text if ``space``
+    is before. Raises as :func:`require_text` does.
     """
-    text, begin = require_text(text, "the text"), default_context(vocab)
-    raw_context = "" if context is None else require_text(context, "the context")
-    clean_context = clean_text(raw_context, vocab.normalise).rstrip(BLANKS)
-    if not clean_context:
-        whole = begin + clean_text(text, vocab.normalise)
-        length = min(len(begin), 1) if whole != begin else len(whole)
-        return whole[:length], whole[length:]
-    is_apart = raw_context[-1] in (*BLANKS, "\r") or text.startswith((*BLANKS, "\r"))
-    between = "" if is_apart else " "
-    whole = begin + clean_text(raw_context + between + text, vocab.normalise)
-    length = len(begin + clean_context)
-    if space == "after" or not whole[length:].strip(BLANKS):
-        length = len(whole) - len(whole[length:].lstrip(BLANKS))
-    return whole[:length], whole[length:]
+    text = require_text(text, "the text")
+    before = "" if context is None else clean_context(vocab, require_text(context, "the context"))
+    if not before:
+        return _after_separator(vocab, clean_text(text, vocab.normalise))
+    if before[-1] in BLANKS:
+        text = clean_text(text, vocab.normalise)
+    else:
+        between = "" if text.startswith((*BLANKS, "\r")) else " "
+        # Blanks after a letter are kept.
+        text = clean_text(f"x{between}{text}", vocab.normalise)[1:]
+    blanks, without_blanks = _split_blanks(text)
+    if space == "after" or not without_blanks:
+        before, text = before + blanks, without_blanks
+    return _after_default(vocab, before), text
+
+
+def _after_separator(vocab: Vocab, text: str) -> tuple[str, str]:
+    """Return what is read before a clean text without a context, and the text."""
+    kind, (blanks, without_blanks) = vocab.token_kind, _split_blanks(text)
+    if not (kind.is_lossless and without_blanks):
+        return default_context(vocab), text
+    before = _after_default(vocab, blanks)
+    if before.endswith(" ") and not kind.is_character:  # a subword includes the space before it
+        return before[:-1], f" {without_blanks}"
+    return before, without_blanks
+
+
+def _after_default(vocab: Vocab, context: str) -> str:
+    """Return a context after the default one, unless it begins with a separator itself."""
+    blanks, _ = _split_blanks(context)
+    return context if "\n" in blanks else default_context(vocab)[len(blanks) :] + context
+
+
+def _split_blanks(text: str) -> tuple[str, str]:
+    """Return the blanks that a text begins with, and the rest."""
+    rest = text.lstrip(BLANKS)
+    return text[: len(text) - len(rest)], rest
 
 
 def cleaning_remarks(text: str, normalise: str) -> list[str]:

@@ -18,7 +18,13 @@ from seqlm.core.errors import DataError, ParamsError
 from seqlm.core.layout import Layout
 from seqlm.core.metrics import Nll
 from seqlm.core.settings import check_argument
-from seqlm.models.encoding import EncodedText, clean_after_context, cleaning_remarks, encode
+from seqlm.models.encoding import (
+    EncodedText,
+    clean_after_context,
+    clean_prefix,
+    cleaning_remarks,
+    encode,
+)
 from seqlm.models.info import ModelInfo
 from seqlm.models.inputs import (
     By,
@@ -35,7 +41,6 @@ from seqlm.models.sampling import SamplingSettings, generate_ids
 from seqlm.models.saving import save
 from seqlm.models.scored_text import Ids
 from seqlm.models.surprisals import Score, TextSurprisals, align_words, split_words, surprisal_table
-from seqlm.preprocess.cleaning import clean_text
 from seqlm.vocab.vocabulary import Vocab
 
 if TYPE_CHECKING:
@@ -119,6 +124,9 @@ class LanguageModel(ABC):
         """
         save(folder, [self])
 
+    _unread = slice(None)
+    """The tokens of an encoded prefix that a fresh reader has not read."""
+
     @cached_property
     def _nll_without_context(self) -> Nll:
         """-log p of each token after nothing; nan if the model has no such distribution."""
@@ -169,8 +177,9 @@ class LanguageModel(ABC):
         A text begins as if it followed a separator: a character or subword as after a space, a word
         as one without a known context. A network over words has no distribution of a first word,
         which it does not score. ``context`` is text that the model reads first instead, without
-        being scored on it: one for all texts, or a list with one for each. A space between context
-        and text, if neither has one there, is added and scored. Models from ARPA files with
+        being scored on it: one for all texts, or a list with one for each. Spaces and line ends at
+        its end are part of it. If it has none there, and the text begins with none, a space is
+        added and scored. Models from ARPA files with
         sentence marks score the first word after ``<s>``.
 
         Raises DataError for a text without a scored token, and ParamsError for anything but
@@ -245,7 +254,7 @@ class LanguageModel(ABC):
 
     @overload
     def generate(
-        self, prefix: str, num_preds: int = 100, **options: Unpack[GenerateOptions]
+        self, prefix: str = "", num_preds: int = 100, **options: Unpack[GenerateOptions]
     ) -> str: ...
 
     @overload
@@ -255,7 +264,7 @@ class LanguageModel(ABC):
 
     def generate(
         self,
-        prefix: str | Texts,
+        prefix: str | Texts = "",
         num_preds: int = 100,
         *,
         temperature: float = 1.0,
@@ -271,9 +280,10 @@ class LanguageModel(ABC):
         most likely tokens that has this much probability (nucleus).
 
         A list of prefixes gives a list of texts. A prefix is cleaned like the corpus, and tokens
-        that the vocabulary lacks are read as ``<unk>``. Raises DataError if a prefix has no token,
-        and ParamsError for a number of tokens below 1, a seed outside 0 to 2**32 - 1, and other
-        values that make no sense.
+        that the vocabulary lacks are read as ``<unk>``. An empty prefix is what :meth:`score` reads
+        before a text. Raises DataError if cleaning leaves nothing of a prefix, and ParamsError for
+        a number of tokens below 1, a seed outside 0 to 2**32 - 1, and other values that make no
+        sense.
         """
         settings = SamplingSettings.checked(
             num_preds=num_preds, temperature=temperature, top_k=top_k, top_p=top_p, seed=seed
@@ -294,13 +304,13 @@ class LanguageModel(ABC):
         return texts[0] if is_single else texts
 
     def _encode_prefix(self, prefix: str) -> list[int]:
-        """Return the tokens of a prefix. Raises DataError if it has none."""
-        text = clean_text(require_text(prefix, "the prefix"), self.vocab.normalise)
-        if text and prefix[-1].isspace():
-            text += " "  # is read too
-        ids = self.vocab.encode(self.vocab.tokenize(text)).tolist()
-        if not ids:
-            raise DataError(
-                f"the prefix {prefix!r} contains no {self.vocab.token_kind.noun}: give at least one"
-            )
-        return list(ids)
+        """Return the ids of what a fresh reader reads of a prefix.
+
+        Raises DataError if there is none and the model has no distribution of a first token.
+        """
+        encoded = self.encode(clean_prefix(self.vocab, prefix), "")
+        ids: list[int] = encoded.input_ids[self._unread].tolist()
+        if not ids and np.isnan(self._nll_without_context[0]):
+            noun = self.vocab.token_kind.noun
+            raise DataError(f"the prefix {prefix!r} contains no {noun}: give at least one")
+        return ids
