@@ -263,8 +263,10 @@ def test_words_of_a_text_need_not_have_spaces_between_them(models: Models) -> No
     assert (table["bits"] / math.log2(len(model.vocab))).tolist() == pytest.approx([3, 6, 2, 5, math.nan], nan_ok=True)
     parts = models["word-uniform"].surprisals("so the sea", words=["so", "the", "s", "ea"])
     assert parts["reason"].tolist() == ["", "", "", "part of the token before"]
-    empty = model.surprisals(words=["the", "", " ", "sea"])
-    assert empty["reason"].tolist() == ["", "removed by cleaning", "removed by cleaning", ""]
+    for other in (model, seqlm.fit_ngram("the sea came in\n" * 9, by="char")):
+        empty = other.surprisals(words=["the", "", " ", "sea"])
+        assert empty["reason"].tolist() == ["", "removed by cleaning", "removed by cleaning", ""]
+        assert empty["bits"].dropna().tolist() == other.surprisals(words=["the", "sea"])["bits"].tolist()
     assert len(model.surprisals(words=[])) == len(model.surprisals([])) == 0
 
 

@@ -49,7 +49,7 @@ class SurprisalInput:
     def from_words(cls, words: list[Any], text: object, index: Any) -> "SurprisalInput":
         """The words of one text, which are joined by spaces unless the text is given too."""
         words = require_strings(words, "words")
-        texts = [" ".join(words) if text is None else require_text(text, "the text")]
+        texts = [_join(words) if text is None else require_text(text, "the text")]
         return cls(texts, [words], index=index)
 
     @classmethod
@@ -60,7 +60,7 @@ class SurprisalInput:
             for number, item in enumerate(lists)
         ]
         if texts is None:
-            strings = [" ".join(words_of_text) for words_of_text in words]
+            strings = list(map(_join, words))
         else:
             strings = require_strings(texts, "the text", "list of strings")
         require_same_length("text", strings, "list", words)
@@ -85,8 +85,12 @@ class SurprisalInput:
         for word, group in zip(words, group_of_word, strict=True):
             lists[group].append(word)
         row_of_word = np.argsort(np.argsort(group_of_word, kind="stable"))
-        texts = [" ".join(words_of_group) for words_of_group in lists]
-        return cls(texts, lists, list(distinct), row_of_word, index)
+        return cls(list(map(_join, lists)), lists, list(distinct), row_of_word, index)
+
+
+def _join(words: Iterable[str]) -> str:
+    """Return words with one space between them; an empty one adds nothing."""
+    return " ".join(filter(None, (word.strip(" \t\r\n") for word in words)))
 
 
 def parse_input(text: object, words: object, groups: object) -> SurprisalInput:
