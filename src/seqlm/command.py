@@ -5,7 +5,6 @@ seqlm score my-lstm other.txt --by word > surprisals.csv
 seqlm generate my-lstm "The " --num-preds 200 --seed 1
 """
 
-import errno
 import math
 import sys
 from collections.abc import Sequence
@@ -15,14 +14,13 @@ from typing import TYPE_CHECKING, Any
 import click
 
 import seqlm
-from seqlm.core.errors import MachineError, ParamsError, SeqlmError
+from seqlm.core.errors import Interrupted, MachineError, ParamsError, SeqlmError, describe_os_error
 
 if TYPE_CHECKING:
     from seqlm.models.language_model import LanguageModel
 
 NGRAM_MODELS = ("kneser-ney", "laplace")
 _PATH = click.Path(path_type=Path, allow_dash=True)
-_INTERRUPTED = 130
 
 
 class _Group(click.Group):
@@ -34,7 +32,7 @@ class _Group(click.Group):
         except click.UsageError as error:
             _fail(error.format_message(), ParamsError.exit_code)
         except (click.Abort, KeyboardInterrupt):
-            _fail("interrupted", _INTERRUPTED)
+            _fail("interrupted", Interrupted.exit_code)
         except SeqlmError as error:
             _fail(str(error), error.exit_code)
         except MemoryError:
@@ -43,9 +41,7 @@ class _Group(click.Group):
             sys.stderr.close()  # the reader of the output, such as head, has ended
             sys.exit(0)
         except OSError as error:
-            name = f"{error.filename}: " if error.filename else ""
-            advice = ": free some space" if error.errno == errno.ENOSPC else ""
-            _fail(f"{name}{error.strerror or error}{advice}", MachineError.exit_code)
+            _fail(describe_os_error(error), MachineError.exit_code)
 
 
 def _fail(message: str, code: int) -> None:

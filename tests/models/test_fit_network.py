@@ -122,11 +122,16 @@ def test_a_call_that_was_interrupted_continues_to_the_same_weights(
         fit(checkpoint=tmp_path / "mine", seed=3)
 
 
-def test_a_trained_network_continues_with_another_text(lstm: Any) -> None:
+def test_a_trained_network_continues_with_another_text(lstm: Any, tmp_path: Path) -> None:
     other = "and the tide came in\n" * 40
     more = fit(other, lstm)
     assert more.vocab.key == lstm.vocab.key
     assert more.score(other).bits_per_character < lstm.score(other).bits_per_character
+    # A checkpoint of a training that began with other weights is not continued.
+    fit(TEXT, fit(seed=5), checkpoint=tmp_path / "mine")
+    with pytest.warns(UserWarning, match="mine is not used"):
+        again = fit(TEXT, lstm, checkpoint=tmp_path / "mine")
+    assert equal(again.network.weight_copies(), fit(TEXT, lstm).network.weight_copies())
     still = fit(other, lstm, lr=1e-9, num_epochs=1, dropout=0.0)
     close = {name: np.allclose(weight, lstm.network.weight_copies()[name], atol=1e-5)
              for name, weight in still.network.weight_copies().items()}  # fmt: skip

@@ -5,6 +5,7 @@ that says what is wrong, where, and what to do. A stage that is started by hand 
 its ``exit_code``.
 """
 
+import errno
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -64,3 +65,13 @@ def needs_extra(extra: str, what: str) -> Iterator[None]:
         raise MachineError(
             f"{what} needs the package {error.name}: pip install 'seqlm[{extra}]'"
         ) from error
+
+
+def describe_os_error(error: OSError) -> str:
+    """Return an error of the system as one line: where, what, and what to do."""
+    where = f"{error.filename}: " if error.filename else ""
+    advice = {
+        errno.ENOSPC: ": free some space, then run again",
+        errno.EACCES: ": check its permissions",
+    }
+    return f"{where}{error.strerror or error}{advice.get(error.errno or 0, '')}"

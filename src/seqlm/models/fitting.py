@@ -29,7 +29,13 @@ from seqlm.ngrams.models.kneser_ney import KneserNey
 from seqlm.ngrams.models.laplace import Laplace
 from seqlm.ngrams.settings import Epsilon, Unknown
 from seqlm.preprocess.cleaning import clean_text
-from seqlm.train.callbacks import Checkpoint, checkpoint_key, periodic_saver, terminal
+from seqlm.train.callbacks import (
+    Checkpoint,
+    arrays_digest,
+    checkpoint_key,
+    periodic_saver,
+    terminal,
+)
 from seqlm.train.defaults import DEFAULTS, default_settings
 from seqlm.train.history import history_table
 from seqlm.train.settings import RunConfig
@@ -104,7 +110,7 @@ def _encode(
     Raises ParamsError if no token occurs ``min_freq`` times, and DataError if the first text has
     fewer than ``min_tokens``.
     """
-    kind, separator = token_kind(by), "\n" if normalise == "none" else " "
+    kind, separator = token_kind(by), _line_separator(normalise)
     distinct, streams, lengths = intern_texts(texts, kind, separator, tokenizer)
     if sum(map(len, streams[0])) < min_tokens:
         raise DataError(f"{function}: fewer than {min_tokens} {kind.noun}s: give more text")
@@ -117,12 +123,24 @@ def _encode(
         problem = f"no {kind.noun} of the texts occurs so often: lower it"
         raise ParamsError(f"{function}: min_freq = {min_freq}: {problem}") from error
     encoded = [np.concatenate([ids[:0], *(ids[part] for part in parts)]) for parts in streams]
-    splits = {}
-    for name, stream, length in zip(("train", "val"), encoded, lengths, strict=False):
-        unknown = int(np.count_nonzero(stream == 0)) if kind.has_unknown else 0
-        splits[name] = SplitInfo(len(stream), length, unknown, sha256(stream.data).hexdigest())
+    splits = _split_infos(encoded, lengths)
     vocab = Vocab(by, tokens, counts, separator, splits, tokenizer, normalise, separators)
     return vocab, encoded
+
+
+def _line_separator(normalise: str) -> str:
+    """What joins the lines of a text."""
+    return "\n" if normalise == "none" else " "
+
+
+def _split_infos(streams: Sequence[Ids], lengths: Sequence[int]) -> dict[str, SplitInfo]:
+    """What the vocabulary stores of train and, if it is there, of val."""
+    return {
+        name: SplitInfo(
+            len(ids), length, int(np.count_nonzero(ids == 0)), sha256(ids.data).hexdigest()
+        )
+        for name, ids, length in zip(("train", "val"), streams, lengths, strict=False)
+    }
 
 
 def _all_texts(texts: str | Iterable[str | Sequence[str]], function: str) -> Iterable[str]:
@@ -221,7 +239,9 @@ def _train(
     callbacks = []
     kept = None
     if checkpoint is not None:
-        key = checkpoint_key(trainer.config, vocab, trainer.ranks.size)
+        # Training begins with weights drawn by the seed, or with those of another network.
+        begins_with = arrays_digest(trainer.network.weight_copies())
+        key = checkpoint_key(trainer.config, vocab, trainer.ranks.size) + begins_with
         kept = Checkpoint(as_path(checkpoint, "checkpoint"), key)
         if state := kept.load():
             trainer.restore(state)
@@ -273,14 +293,11 @@ class _NetworkArguments:
         if self._trained is not None:
             vocab = self._trained.vocab
             streams: list[Ids] = [vocab.encode(vocab.tokenize(text)) for text in (train, val)]
-            infos = {
-                name: SplitInfo(len(ids), len(text), 0, sha256(ids.data).hexdigest())
-                for name, text, ids in zip(("train", "val"), (train, val), streams, strict=True)
-            }
+            infos = _split_infos(streams, [len(train), len(val)])
             return replace(vocab, splits=infos), streams
         kind, tokenizer = token_kind(self._by), None
         if not kind.has_unknown:
-            separator = "\n" if self._normalise == "none" else " "
+            separator = _line_separator(self._normalise)
             params = SubwordParams(algorithm="bpe", vocab_size="auto")
             with needs_extra("subwords", "a network over subwords"):
                 tokenizer = kind.train_tokenizer(train, separator, params)

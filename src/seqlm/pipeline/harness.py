@@ -4,7 +4,6 @@ A script writes ``@stage()`` above its function instead of ``@click.command()``;
 gets the :class:`~seqlm.core.layout.Layout` of its folder.
 """
 
-import errno
 import functools
 import io
 import os
@@ -16,7 +15,7 @@ from typing import Any, NoReturn
 
 import click
 
-from seqlm.core.errors import Interrupted, MachineError, ParamsError, SeqlmError
+from seqlm.core.errors import Interrupted, MachineError, ParamsError, SeqlmError, describe_os_error
 from seqlm.core.layout import Layout
 from seqlm.pipeline.dvc_watchdog import end_with_dvc, is_under_dvc
 
@@ -71,7 +70,7 @@ def stage(
                     raise
                 _fail(f"out of memory: {if_out_of_memory}", MachineError.exit_code)
             except OSError as error:
-                _fail(_describe(error), MachineError.exit_code)
+                _fail(describe_os_error(error), MachineError.exit_code)
 
         folder = click.Path(path_type=Path, exists=True, file_okay=False, readable=False)
         root = click.option(
@@ -98,12 +97,3 @@ def _fail(message: str, code: int) -> NoReturn:
             err=True,
         )
     sys.exit(code)
-
-
-def _describe(error: OSError) -> str:
-    where = f"{error.filename}: " if error.filename else ""
-    advice = {
-        errno.ENOSPC: ": free some space, then run again",
-        errno.EACCES: ": check its permissions",
-    }
-    return f"{where}{error.strerror or error}{advice.get(error.errno or 0, '')}"

@@ -64,7 +64,7 @@ class Checkpoint:
     def save(self, state: Checkpointed) -> None:
         """Replace the checkpoint, completely or not at all."""
         arrays, values = state
-        metadata = {_KEY: self._key, _VALUES: json.dumps(values), _DIGEST: _digest(arrays)}
+        metadata = {_KEY: self._key, _VALUES: json.dumps(values), _DIGEST: arrays_digest(arrays)}
         write_bytes(self.path, save_arrays(arrays, metadata))
 
     def load(self, ranks: Ranks = ONE_PROCESS) -> Checkpointed | None:
@@ -84,7 +84,7 @@ class Checkpoint:
             metadata = file.metadata()
             names = file.keys()  # the file itself cannot be iterated
             arrays = {name: file.get_tensor(name) for name in names}
-        fits = metadata[_KEY] == self._key and metadata[_DIGEST] == _digest(arrays)
+        fits = metadata[_KEY] == self._key and metadata[_DIGEST] == arrays_digest(arrays)
         return (arrays, json.loads(metadata[_VALUES])) if fits else None
 
     def remove_all(self) -> None:
@@ -92,7 +92,8 @@ class Checkpoint:
         remove_others([_LOCK], self.path.parent)
 
 
-def _digest(arrays: Mapping[str, NDArray[Any]]) -> str:
+def arrays_digest(arrays: Mapping[str, NDArray[Any]]) -> str:
+    """Return the SHA-256 of arrays by name."""
     sha256 = hashlib.sha256()
     for name in sorted(arrays):
         sha256.update(name.encode() + np.ascontiguousarray(arrays[name]).tobytes())
