@@ -333,7 +333,7 @@ def _read_words(lines: _Lines, size: int, name: str) -> "tuple[ArpaModel, pd.Ind
     words: list[str] = []
 
     def keys_of(hashes: Longs, spans: Rows) -> Longs:
-        words.extend(lines.block[start:end].decode() for start, end in spans.tolist())
+        words.extend(lines.block[word].decode() for word in map(slice, *spans.T.tolist()))
         return hashes[:, 0]
 
     columns, warnings = _read_table(lines, 1, size, 2, keys_of), []
@@ -348,8 +348,8 @@ def _read_words(lines: _Lines, size: int, name: str) -> "tuple[ArpaModel, pd.Ind
     hashes, probs, weights = (
         np.r_[column[unknown], np.delete(column, unknown)] for column in columns
     )
-    index = pd.Index(hashes)
-    if not index.is_unique:
+    index, ordered = pd.Index(hashes), np.sort(hashes)
+    if (ordered[1:] == ordered[:-1]).any():
         raise DataError(f"{lines.path}: {words[index.duplicated().argmax()]!r} is listed twice")
     begin, end = (words.index(mark) if mark in words else None for mark in MARKS)
     if begin is not None:  # it never follows, although KenLM lists it with probability 1
