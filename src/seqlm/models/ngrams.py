@@ -102,6 +102,8 @@ class NGram(LanguageModel):
         return self._recounting.model_after(())
 
     def _token_nll(self, ids: Ids) -> Nll:
+        if not self.info.dynamic:  # in one part, which needs no copies
+            return token_nll(self.model, ids)
         segments = [np.empty(0)]
         for part in self._recounting.parts(max(len(ids) - 1, 0)):
             model = self._recounting.model_after(ids[: part.start + 1])

@@ -66,6 +66,42 @@ def find_continuations(
         found[index] = low if low < end and keys[low] == key else -1
 
 
+@compiled(nogil=True)
+def backoff_probs(
+    ids: Longs,
+    places: Longs,
+    keys: tuple[Longs, ...],
+    listed: tuple[Floats, ...],
+    backoffs: tuple[Floats, ...],
+    probs: Floats,
+) -> None:
+    """Write to ``probs`` the probability of each token but the first under a backoff model.
+
+    ``keys``, ``listed`` and ``backoffs`` have the keys, probabilities and weights of the n-grams of
+    order n at index n - 1. A token sees as many before it as its place in its text says.
+    """
+    vocab_size, order = len(keys[0]), len(keys)
+    contexts = np.full(order, -1)  # rows of the n-grams that end with the token before, -1 if none
+    for index in range(len(ids)):
+        token = ids[index]
+        prob = listed[0][token]
+        rows = np.full(order, -1)
+        rows[0] = token
+        for n in range(1, min(order, places[index] + 1)):
+            context = contexts[n - 1]
+            if context >= 0:
+                key = context * vocab_size + token
+                row = np.searchsorted(keys[n], key)
+                if row < len(keys[n]) and keys[n][row] == key:
+                    rows[n] = row
+                    prob = listed[n][row]
+                else:
+                    prob *= backoffs[n - 1][context]
+        contexts = rows
+        if index:
+            probs[index - 1] = prob
+
+
 @compiled(nogil=True, error_model="numpy")
 def write_lines(
     probs: Floats, tokens: Longs, weights: Floats, letters: Bytes, starts: Longs, text: Bytes
