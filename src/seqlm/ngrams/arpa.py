@@ -185,15 +185,14 @@ class ArpaModel(NGramModel):
         return self.listed[0]
 
     def probs(self, ids: Ids, places: Rows | None = None) -> Probs:
-        probs = np.empty(max(len(ids) - 1, 0))
-        keys = tuple(table.keys for table in self.counts.tables[: self.order])
-        places = np.arange(len(ids)) if places is None else places
+        probs, orders = np.empty(max(len(ids) - 1, 0)), slice(self.order)
         backoff_probs(
             ids.astype(np.int64, copy=False),
-            places,
-            keys,
-            tuple(self.listed[: self.order]),
-            tuple(self.backoffs[: self.order]),
+            np.arange(len(ids)) if places is None else places,
+            tuple(table.keys for table in self.counts.tables[orders]),
+            tuple(self.listed[orders]),
+            tuple(self.backoffs[orders]),
+            np.empty((2, self.order), np.int64),
             probs,
         )
         return self._refuse_above_1(probs)

@@ -13,7 +13,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from seqlm.core.errors import ParamsError
 from seqlm.core.files import (
     VocabKey,
     read_checksummed,
@@ -72,22 +71,6 @@ def save_models(
     description = {"vocab": list(vocab), "starts": counts.starts, "settings": settings}
     description |= {"format": MODEL_FORMAT, "models": list(infos)}
     write_checksummed(folder / NGRAMS_FILE, description)
-
-
-def load_kneser_ney(folder: Path, vocab: VocabKey, order: int | None = None) -> KneserNey:
-    """Return the Kneser-Ney model of an order, by default the highest that was counted.
-
-    Raises ParamsError if the order was not counted, and as :func:`load_counts` does.
-    """
-    counts, settings = load_counts(folder, vocab)
-    if order is not None and order > counts.max_order:
-        raise ParamsError(
-            f"order {order} was not counted: choose at most {counts.max_order}, "
-            "or set ngrams.max_order"
-        )
-    return KneserNey(
-        counts, order or counts.max_order, unknown=settings[KneserNey.smoothing]["unknown"]
-    )
 
 
 def read_infos(folder: Path) -> list[dict[str, Any]]:
