@@ -21,7 +21,8 @@ from seqlm.ngrams.models.laplace import Laplace
 from seqlm.ngrams.models.registry import SMOOTHINGS, build_models, save_models
 from seqlm.ngrams.settings import NgramsParams
 from seqlm.pipeline.configure.settings import resolve_runs
-from seqlm.train.settings import RunConfig, write_config
+from seqlm.pipeline.train.configs import write_config
+from seqlm.train.settings import RunConfig
 from seqlm.vocab.corpus import load_split
 from seqlm.vocab.kinds import KINDS
 from seqlm.vocab.vocabulary import Vocab

@@ -243,16 +243,14 @@ def _train(
         begins_with = arrays_digest(trainer.network.weight_copies())
         key = checkpoint_key(trainer.config, vocab, trainer.ranks.size) + begins_with
         kept = Checkpoint(as_path(checkpoint, "checkpoint"), key)
-        if state := kept.load():
-            trainer.restore(state)
-        elif kept.path.exists():
+        if not kept.restore(trainer) and kept.path.exists():
             reason = "it is of another text, other settings or another version"
             warnings.warn(f"{kept.path} is not used: {reason}", stacklevel=3)
         callbacks.append(periodic_saver(kept))
     with terminal(trainer, vocab, is_hidden=not progress) as show:
         trainer.train(show, *callbacks)
     if kept is not None:
-        kept.save(trainer.state())
+        kept.save(trainer)
 
 
 class _NetworkArguments:

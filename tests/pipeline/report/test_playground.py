@@ -24,7 +24,7 @@ from seqlm.networks.initial import normal
 from seqlm.ngrams.counts.counting import count_ngrams
 from seqlm.pipeline.report import playground
 from seqlm.pipeline.report.playground import build_playground
-from seqlm.train.settings import write_config
+from seqlm.pipeline.train.configs import write_config
 from seqlm.vocab.corpus import SPLITS, build_corpus, load_split
 from seqlm.vocab.vocabulary import Vocab
 from small_runs import config, save_ngrams, save_run, write_models
