@@ -210,11 +210,14 @@ def fit_network(
 
     ``progress`` shows a progress bar. With the path of a ``checkpoint``, a call that was
     interrupted continues where it was, to the same weights; when it has finished, the file holds
-    the result.
+    the result. (The setting of a run that is called ``checkpoint`` is always ``best`` here.)
 
     Raises ParamsError for a wrong argument, DataError for a text that is too short, MachineError
     if a package or device is missing, and DivergenceError if the loss is not finite.
     """
+    if checkpoint in ("best", "last"):
+        problem = "should be the path of a file; the best weights on val are always kept"
+        raise ParamsError(f"fit_network: checkpoint = {checkpoint!r}: {problem}")
     arguments = _NetworkArguments(model, by, normalise, val, min_freq)
     train_text, val_text = arguments.split(texts)
     vocab, (train_ids, val_ids) = arguments.encode(train_text, val_text)
