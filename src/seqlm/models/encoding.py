@@ -18,7 +18,7 @@ from seqlm.core.errors import DataError
 from seqlm.core.progress import count_noun
 from seqlm.core.text import LINE_END, SPACE, TAB
 from seqlm.models.inputs import Space, require_text
-from seqlm.models.scored_text import Stream
+from seqlm.models.scored_text import Ids, Stream
 from seqlm.models.spelling import unknown_costs
 from seqlm.preprocess.cleaning import Letters, clean_text, decoding_warnings
 from seqlm.vocab.separators import BLANKS, Separators, count_separators
@@ -45,6 +45,7 @@ class EncodedText(Stream):
         vocab: Vocab,
         text: str,
         tokens: Sequence[str],
+        ids: Ids,
         is_scored: NDArray[np.bool_],
         *,
         lengths: Indices,
@@ -52,7 +53,7 @@ class EncodedText(Stream):
         separator_nll: float,
     ) -> Self:
         """A text, given all ``tokens`` of it and its context, and the lengths of all of them."""
-        ids, scored = vocab.encode(tokens), list(compress(tokens, is_scored.tolist()))
+        scored = list(compress(tokens, is_scored.tolist()))
         return cls(
             input_ids=ids,
             is_scored=is_scored,
@@ -92,18 +93,24 @@ def encode(vocab: Vocab, context: str, text: str) -> EncodedText:
     else:
         is_scored = np.arange(len(tokens)) >= len(vocab.tokenize(context))
         num_chars = len(joined) - len(joined_context)
-        # The separator after a context belongs to the text.
-        shape = _WORD.sub("x", context[-1:] + text)
-        separator_nll = _count_separators(shape, separator).nll(vocab.separators)
+        counted = _count_separators(word_shape(context, text), separator)
+        separator_nll = counted.nll(vocab.separators)
     return EncodedText.from_tokens(
         vocab,
         text,
         tokens,
+        vocab.encode(tokens),
         is_scored,
         lengths=lengths,
         num_chars=num_chars,
         separator_nll=separator_nll,
     )
+
+
+def word_shape(context: str, text: str) -> str:
+    """Return a text with one letter in place of each word, after the separator that ends its
+    context, which belongs to the text."""
+    return _WORD.sub("x", context[-1:] + text)
 
 
 @lru_cache(1000)  # sentences share a few shapes

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from seqlm.core.errors import DataError
-from seqlm.core.files import open_maybe_gzipped
+from seqlm.core.files import open_unpacked
 from seqlm.core.progress import count_noun, shown
 from seqlm.core.text import TextSize
 from seqlm.models.encoding import cleaning_remarks
@@ -34,7 +34,8 @@ class UserText:
 
 
 def read_text_file(path: Path, stdin: BinaryIO) -> str:
-    """Return the text of a UTF-8 file, plain or packed with gzip; the path ``-`` is ``stdin``.
+    """Return the text of a UTF-8 file, plain or packed with gzip, bzip2 or xz; the path ``-`` is
+    ``stdin``.
 
     Raises DataError if it cannot be read or decoded.
     """
@@ -65,7 +66,7 @@ def _read(path: Path, stdin: BinaryIO) -> tuple[str, str]:
         if not path.is_file():
             problem = "not a regular file" if path.exists() else "no such file"
             raise DataError(f"{name}: {problem}")
-        with open_maybe_gzipped(path, name) as file:
+        with open_unpacked(path, name) as file:
             content = file.read()
     if not content:
         raise DataError(f"{name}: empty: use another text")

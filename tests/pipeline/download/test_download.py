@@ -238,8 +238,8 @@ def test_own_text_that_cannot_be_used_is_named(download: Download, tmp_path: Pat
     os.mkfifo(tmp_path / "pipe.txt")
     for name, code, complaint in (
         ("empty.txt", 3, "empty"),
-        ("half.txt.gz", 3, "not a complete gzip file"),
-        ("no.txt.gz", 3, "not a complete gzip file"),
+        ("half.txt.gz", 3, "not a complete packed file"),
+        ("no.txt.gz", 3, "not a complete packed file"),
         ("nowhere.txt", 3, "no such file"),
         ("pipe.txt", 3, "not a regular file"),
         ("data", 3, "not a regular file"),
