@@ -1,5 +1,6 @@
 """What happens while a training runs: Ctrl-C, and what it prints."""
 
+import os
 import signal
 from pathlib import Path
 
@@ -13,6 +14,8 @@ from seqlm.train.history import history_table, summarise
 from seqlm.train.minibatches import Plan
 from seqlm.train.trainer import Trainer
 from small_training import config, trainer
+from smoke import ROOT
+from stages_by_hand import run_python
 
 
 def test_an_overflowing_perplexity_on_val_is_empty_with_a_reason(tmp_path: Path) -> None:
@@ -25,6 +28,20 @@ def test_an_overflowing_perplexity_on_val_is_empty_with_a_reason(tmp_path: Path)
     summary = read_json(tmp_path / "summary.json")
     assert (summary["last_epoch_train_perplexity"], summary["last_val_perplexity"]) == (1, None)
     assert summary["reason"] == "perplexity on val is too large for a number 2 of 2 times"
+
+
+INTERRUPTED = """
+import click
+from seqlm.pipeline.harness import stage
+@stage()
+def main(layout): raise KeyboardInterrupt
+main()
+"""
+
+
+def test_any_stage_ends_with_the_shells_code_after_ctrl_c() -> None:
+    done = run_python(INTERRUPTED, PYTHONPATH=f"{ROOT / 'stages'}{os.pathsep}{ROOT / 'src'}")
+    assert (done.returncode, done.stderr) == (130, "interrupted\n")
 
 
 @pytest.mark.parametrize("again", ["dvc repro", "dvc exp run --name cc"])
