@@ -19,7 +19,8 @@ from seqlm.ngrams.counts.count_tables import NgramCounts
 from seqlm.ngrams.counts.counting import count_ngrams
 from seqlm.ngrams.models.registry import build_models, save_models
 from seqlm.pipeline.configure.settings import resolve_runs
-from seqlm.train.settings import RunConfig, write_config
+from seqlm.pipeline.train.configs import write_config
+from seqlm.train.settings import RunConfig
 from seqlm.vocab.corpus import load_split
 from seqlm.vocab.kinds import KINDS
 from seqlm.vocab.vocabulary import Vocab
