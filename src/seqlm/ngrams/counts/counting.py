@@ -23,12 +23,9 @@ Part = tuple[NDArray[np.integer], NDArray[np.integer]]
 class Engine(Protocol):
     """What counts more than fits into memory."""
 
-    def count(self, columns: Sequence[Ids], base: int, order: int) -> Part:
-        """Return the counts of the keys ``(c1 * base + c2) * base + ...`` of some columns, for
-        n-grams of an order. The keys may be changed."""
-
-    def store(self, blocks: Iterator[Ids], order: int) -> Ids:
-        """Return numbers that come in blocks as one array."""
+    def count(self, blocks: Iterator[Ids], order: int) -> Part:
+        """Return the counts of keys that come in blocks, for n-grams of an order. The arrays that
+        are returned may be changed."""
 
 
 _LARGEST_KEY = 2**63 - 1
@@ -56,7 +53,7 @@ def count_ngrams(
         packed = _packed_in_memory(ids, vocab_size, packable)
     else:
         packed = [
-            engine.count(_columns(ids, order), vocab_size, order)
+            engine.count(_blocks_of_keys(ids, vocab_size, order), order)
             for order in range(2, packable + 1)
         ]
     for (below, _), (keys, _) in reversed(list(pairwise(packed))):
@@ -72,14 +69,7 @@ def count_ngrams(
             keys, rows, sizes = np.unique(pairs, return_inverse=True, return_counts=True)
             counts.append(keys, sizes)
         else:
-            blocks = (
-                counts.rows_of(block, order - 1)[-1] for block in _overlapping(ids, order - 1)
-            )
-            counts.append(
-                *engine.count(
-                    [engine.store(blocks, order)[:-1], ids[order - 1 :]], vocab_size, order
-                )
-            )
+            counts.append(*engine.count(_blocks_of_keys(ids, vocab_size, order, counts), order))
     counts.starts = [int(rows[0]) for rows in counts.rows_of(ids[:max_order], max_order)]
     return counts
 
@@ -102,6 +92,17 @@ def _keys(
         keys *= base
         np.add(keys, column, out=keys, casting="unsafe")
     return keys
+
+
+def _blocks_of_keys(
+    ids: Ids, vocab_size: int, order: int, counts: NgramCounts | None = None
+) -> Iterator[NDArray[np.integer]]:
+    """Yield the keys of all n-grams of an order: packed or, given the tables below, as pairs."""
+    for block in _overlapping(ids, order):
+        columns = _columns(block, order)
+        if counts is not None:
+            columns = [counts.rows_of(block[:-1], order - 1)[-1], columns[-1]]
+        yield _keys(columns, vocab_size)
 
 
 def _borders(keys: NDArray[np.integer]) -> NDArray[np.int64]:
