@@ -17,7 +17,7 @@ from seqlm.core.errors import DataError
 from seqlm.ngrams.counts.count_tables import BLOCK_ROWS, IDS_AT_ONCE, Ids, NgramCounts
 
 Part = tuple[NDArray[np.integer], NDArray[np.integer]]
-"""Rising keys, and how often each occurs."""
+"""Ascending keys, and how often each occurs."""
 
 
 class Engine(Protocol):
@@ -81,7 +81,7 @@ def _unigrams(ids: Ids, vocab_size: int) -> Part:
 
 def _columns(ids: Ids, order: int) -> list[Ids]:
     """Return the first, second, ... token of the n-grams of a stream."""
-    return [ids[place : len(ids) - order + 1 + place] for place in range(order)]
+    return [ids[offset : len(ids) - order + 1 + offset] for offset in range(order)]
 
 
 def _keys(
@@ -107,9 +107,9 @@ def _blocks_of_keys(
 
 def _borders(keys: NDArray[np.integer]) -> NDArray[np.int64]:
     """Return where the runs of equal keys begin among sorted keys, and where the last one ends."""
-    found = np.ones(len(keys) + 1, bool)
-    np.not_equal(keys[1:], keys[:-1], out=found[1:-1])
-    return np.flatnonzero(found)
+    is_border = np.ones(len(keys) + 1, bool)
+    np.not_equal(keys[1:], keys[:-1], out=is_border[1:-1])
+    return np.flatnonzero(is_border)
 
 
 def _packed_in_memory(ids: Ids, vocab_size: int, highest: int) -> list[Part]:
@@ -133,10 +133,10 @@ def _packed_in_memory(ids: Ids, vocab_size: int, highest: int) -> list[Part]:
         firsts = _borders(prefixes)[:-1]
         keys, counts = prefixes[firsts], np.add.reduceat(counts, firsts)
         last = int(_keys(_columns(ids[len(ids) - order :], order), vocab_size)[0])
-        place = int(np.searchsorted(keys, last))
-        if place == len(keys) or keys[place] != last:
-            keys, counts = np.insert(keys, place, last), np.insert(counts, place, 0)
-        counts[place] += 1
+        row = int(np.searchsorted(keys, last))
+        if row == len(keys) or keys[row] != last:
+            keys, counts = np.insert(keys, row, last), np.insert(counts, row, 0)
+        counts[row] += 1
         packed.append((keys, counts))
     return packed[::-1]
 
@@ -144,7 +144,7 @@ def _packed_in_memory(ids: Ids, vocab_size: int, highest: int) -> list[Part]:
 def _replace_prefixes_by_rows(
     keys: NDArray[np.integer], below: NDArray[np.integer], vocab_size: int
 ) -> None:
-    """Make packed keys those of a table, in place: the prefix becomes its row among the packed keys
+    """Make packed keys those of a table, in row: the prefix becomes its row among the packed keys
     below."""
     for start in range(0, len(keys), BLOCK_ROWS):
         block = keys[start : start + BLOCK_ROWS]
