@@ -53,7 +53,7 @@ def main(layout: Layout, run: str) -> None:
     device = resolve_device(config.device)
     vocab = Vocab.load(layout.vocab(config.token))
     train_ids, val_ids = (
-        load_split(layout.corpus(config.token), split, mmap=True) for split in ("train", "val")
+        load_split(layout.corpus(config.token), split, vocab) for split in ("train", "val")
     )
     prefix = sample_prefix(config, vocab, train_ids, val_ids)
     with process_group(device) as ranks:

@@ -22,6 +22,19 @@ class LaplaceParams(Section):
     """Highest order of the Laplace models."""
 
 
+class LaplaceSettings(Section):
+    """What is stored of the Laplace models of a text."""
+
+    epsilons: Annotated[list[Epsilon], Field(min_length=1)]
+    chosen_on_val: bool
+
+
+class KneserNeySettings(Section):
+    """What is stored of the Kneser-Ney models of a text."""
+
+    unknown: Unknown
+
+
 class NgramsParams(Section):
     """What is counted and how it is smoothed."""
 

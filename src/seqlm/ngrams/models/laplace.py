@@ -12,7 +12,7 @@ from seqlm.core.elementary import log
 from seqlm.core.metrics import perplexity
 from seqlm.ngrams.counts.count_tables import Ids, NgramCounts, Probs, Rows
 from seqlm.ngrams.models.base import Fit, NGramModel
-from seqlm.ngrams.settings import NgramsParams
+from seqlm.ngrams.settings import LaplaceSettings, NgramsParams
 
 MAX_TUNING_TOKENS = 250_000
 EPSILON_GRID = [10 ** (sixths / 6) for sixths in range(-18, 31)]
@@ -33,6 +33,7 @@ class Laplace(NGramModel):
 
     smoothing = "laplace"
     backoff = "unigram"
+    schema = LaplaceSettings
 
     counts: NgramCounts
     order: int
