@@ -128,11 +128,13 @@ class ModelFile(Stored):
     metadata: Metadata
 
     @model_validator(mode="after")
-    def _fits_its_family(self) -> Self:
+    def _fits_together(self) -> Self:
         info, weights = self.model, self.metadata.weights
         if info.family == "mixture":
             if weights is None or weights.keys() != {*info.members}:
                 raise ValueError("a mixture needs a weight for each member")
+        elif info.counted_token not in (None, info.token, {"char": "word"}.get(info.token)):
+            raise ValueError("only a model over words can be read as one over characters")
         elif info.dynamic and info.members != (info.name.removesuffix(DYNAMIC),):
             raise ValueError("the member of a dynamic model is the static one")
         return self
@@ -142,6 +144,12 @@ class NetworkDescription(NetworkFile):
     """The description of a network."""
 
     model: ModelInfo
+
+    @model_validator(mode="after")
+    def _is_static(self) -> Self:
+        if self.model.family != "network" or self.model.dynamic:
+            raise ValueError("not a network as it was trained")
+        return self
 
 
 F = TypeVar("F", ModelFile, NetworkDescription)

@@ -2,7 +2,9 @@
 
 from functools import cache, partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
+
+from pydantic import model_validator
 
 from seqlm.core.errors import DataError, ParamsError
 from seqlm.core.layout import NETWORK_FILES, Layout
@@ -39,6 +41,13 @@ class NgramsDescription(NgramsFile):
 
     models: list[ModelInfo]
 
+    @model_validator(mode="after")
+    def _are_static(self) -> Self:
+        for info in self.models:
+            if not info.counts_own_tokens or info.dynamic or info.train_tokens is not None:
+                raise ValueError(f"{info.name}: not a model of all counts")
+        return self
+
 
 class ModelOpener:
     """Opens the models below ``layout``, networks on a device and with threads that override their
@@ -68,7 +77,10 @@ class ModelOpener:
     def ngram_infos(self, kind: Kind) -> list[ModelInfo]:
         """Return what the static n-gram models over a kind of token are: those of all of train, and
         small-sample ones if train is there."""
-        infos = list(NgramsDescription.read(self.layout.ngrams(kind) / NGRAMS_FILE).models)
+        path = self.layout.ngrams(kind) / NGRAMS_FILE
+        infos = list(NgramsDescription.read(path).models)
+        if any(info.token != kind for info in infos):
+            raise DataError(f"{path}: models over other tokens: {NgramsDescription.advice}")
         is_counted = kind in SMALL_SAMPLE_ORDERS  # most listings need no vocabulary
         if is_counted and split_file(self.layout.corpus(kind), "train").is_file():
             infos += small_sample_infos(self.vocab(kind))

@@ -15,8 +15,9 @@ from pydantic import Field
 from seqlm.core.errors import DataError, ParamsError
 from seqlm.core.files import sha256_of_file, temporary_folder, writing
 from seqlm.core.layout import MODEL_FORMAT, Layout, as_path
-from seqlm.core.stored import Sha256, Stored, verify
+from seqlm.core.stored import Sha256, Stored, read_verified
 from seqlm.models.info import Name
+from seqlm.vocab.vocabulary import VocabFile
 
 MANIFEST = "export.json"
 """The file with the SHA-256 of all others."""
@@ -96,16 +97,22 @@ def saved_names(folder: Path) -> list[str]:
 
 
 def is_export(folder: Path) -> bool:
-    """Return whether a folder is an export. Raises DataError unless its files are regular ones,
-    those that are listed, and unchanged."""
+    """Return whether a folder is an export.
+
+    Raises DataError unless its files are regular ones and those that are listed, and its
+    descriptions unchanged; these have the SHA-256 of the other files, for those who read them.
+    """
     manifest = folder / MANIFEST
     if not manifest.exists():
         return False
-    digests, data = Manifest.read(manifest).sha256, folder / "data"
-    for path in [data, *sorted(data.rglob("*"))]:
-        name = path.relative_to(folder).as_posix()
-        if path.is_symlink() or (name not in digests and not path.is_dir()):
-            raise DataError(f"{path}: a link, or not listed in {MANIFEST}: remove it")
-    for name, digest in digests.items():
-        verify(folder / name, digest, Manifest.advice)
+    listed, data = Manifest.read(manifest).sha256, folder / "data"
+    paths = [data, *data.rglob("*")]
+    files = {path.relative_to(folder).as_posix() for path in paths if not path.is_dir()}
+    links = {path.relative_to(folder).as_posix() for path in paths if path.is_symlink()}
+    if wrong := sorted(links | (files ^ listed.keys())):
+        problem = f"missing, a link, or not listed in {MANIFEST}"
+        raise DataError(f"{folder / wrong[0]}: {problem}: {Manifest.advice}")
+    for name in listed:
+        if name.endswith(".json"):
+            read_verified(folder / name, listed[name], Manifest.advice, VocabFile.max_bytes)
     return True

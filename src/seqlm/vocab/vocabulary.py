@@ -171,10 +171,12 @@ class VocabFile(Stored):
         if len(set(self.tokens)) < len(self.tokens):
             raise ValueError("a token is there twice")
         kind = token_kind(self.kind)
-        if "train" not in self.splits or kind.has_unknown == bool(self.tokenizer):
-            raise ValueError("the split train or the tokenizer is missing")
-        possible = estimate_separators("", self.line_separator)
-        if self.separators and [*map(set, self.separators)] != [*map(set, possible)]:
+        if not ("train" in self.splits and self.splits["train"].num_tokens):
+            raise ValueError("the split train is missing or empty")
+        if kind.has_unknown == bool(self.tokenizer):
+            raise ValueError("only subwords need a tokenizer")
+        possible = None if kind.is_lossless else estimate_separators("", self.line_separator)
+        if [*map(set, self.separators or ())] != [*map(set, possible or ())]:
             raise ValueError("separators must have a probability for each way to separate words")
         return self
 
