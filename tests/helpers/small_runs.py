@@ -2,8 +2,8 @@
 
 import shutil
 import tempfile
-from collections.abc import Mapping
-from dataclasses import asdict
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, replace
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -13,6 +13,7 @@ import numpy as np
 from default_params import PARAMS_FILE
 from seqlm.core.layout import Layout
 from seqlm.core.settings import read_params
+from seqlm.core.stored import write_array
 from seqlm.models.info import describe_ngrams, network_info
 from seqlm.networks.building import build_network, save_network
 from seqlm.ngrams.counts.count_tables import NgramCounts
@@ -88,6 +89,14 @@ def write_run(layout: Layout, run: str, **changes: Any) -> None:
     write_config(layout.config(run), settings)
     vocab = Vocab.load(layout.vocab(settings.token))
     save_run(layout, settings, vocab, build_network(settings, len(vocab), settings.seed).weight_copies())
+
+
+def replace_split(folder: Path, split: str, change: Callable[[np.ndarray], np.ndarray]) -> None:
+    """Change the ids of an encoded split, as if its text were another one."""
+    vocab = Vocab.load(folder / "vocab.json")
+    digest = write_array(folder / f"{split}.npy", change(load_split(folder, split, vocab)))
+    splits = vocab.splits | {split: replace(vocab.splits[split], sha256=digest)}
+    replace(vocab, splits=splits).save(folder / "vocab.json")
 
 
 def save_run(layout: Layout, settings: RunConfig, vocab: Vocab, weights: dict[str, Any]) -> None:

@@ -12,7 +12,7 @@ import pytest
 import seqlm
 from seqlm.core.errors import DataError, ParamsError
 from seqlm.core.layout import Layout
-from seqlm.models.info import mixture_info, write_description
+from seqlm.models.info import Metadata, ModelFile, mixture_info
 from small_runs import write_models, write_run
 from smoke import ROOT
 from stages_by_hand import prepare, refused, run_python, succeeded
@@ -30,8 +30,11 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Layout:
     static = seqlm.open(layout.root)
     infos = [static["small"].info, static["char-kneser-ney-3"].info]
     mixture, weights = mixture_info(infos), {infos[0].name: 0.4, infos[1].name: 0.6}
-    write_description(layout.mixtures / f"{mixture.name}.json", mixture, {"weights": weights})
-    write_description(layout.scores / DYNAMIC / "score.json", infos[1].as_dynamic(), {})
+    for path, info, metadata in (
+        (layout.mixtures / f"{mixture.name}.json", mixture, Metadata(weights=weights)),
+        (layout.scores / DYNAMIC / "score.json", infos[1].as_dynamic(), Metadata()),
+    ):
+        ModelFile(model=info, metadata=metadata).write(path)
     return layout
 
 

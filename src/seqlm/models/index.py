@@ -13,7 +13,7 @@ from seqlm.core.errors import DataError, ParamsError
 from seqlm.core.files import read_csv, reading
 from seqlm.core.layout import Layout
 from seqlm.core.settings import Device
-from seqlm.models.info import Description, read_description
+from seqlm.models.info import Description, ModelFile, NetworkDescription, read_description
 from seqlm.models.language_model import LanguageModel
 from seqlm.models.mixture import Mixture
 from seqlm.models.opening import ModelOpener
@@ -119,7 +119,7 @@ class Models(Mapping[str, LanguageModel]):
     @cached_property
     def networks(self) -> Descriptions:
         """The networks, as they were trained."""
-        return self._read(self.layout.descriptions_of_runs(), "train again")
+        return self._read(self.layout.descriptions_of_runs(), NetworkDescription)
 
     @cached_property
     def ngrams(self) -> Descriptions:
@@ -152,20 +152,22 @@ class Models(Mapping[str, LanguageModel]):
         }
 
     @staticmethod
-    def _read(paths: list[Path], *advice: str) -> Descriptions:
-        descriptions = [Description(*read_description(path, *advice), path) for path in paths]
-        return {description.info.name: description for description in descriptions}
+    def _read(paths: list[Path], form: Any = ModelFile) -> Descriptions:
+        read = [(read_description(path, form), path) for path in paths]
+        return {one.model.name: Description(one.model, one.metadata, path) for one, path in read}
 
     def _open(self, description: Description) -> LanguageModel:
         info, metadata, opener = description.info, description.metadata, self._opener
         if info.family == "ngram":
             return opener.ngram(info)
+        if any(self.description(name).info.family == "mixture" for name in info.members):
+            raise DataError(f"{description.path}: a member is a mixture: {ModelFile.advice}")
         members = [self[name] for name in info.members]
         if info.family == "mixture":
-            return Mixture(members, [metadata["weights"][name] for name in info.members])
+            return Mixture(members, [metadata.weights[name] for name in info.members])
         if info.dynamic:
-            choices, static = metadata["choices"], cast("StaticNetwork", members[0])
-            return opener.dynamic_network(static, choices["dynamic_lr"], choices["dynamic_decay"])
+            choices, static = metadata.choices, cast("StaticNetwork", members[0])
+            return opener.dynamic_network(static, choices.dynamic_lr, choices.dynamic_decay)
         return opener.network(info.name)
 
 

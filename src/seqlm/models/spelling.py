@@ -16,7 +16,7 @@ from itertools import compress
 import numpy as np
 from numpy.typing import NDArray
 
-from seqlm.core.files import VocabKey
+from seqlm.core.stored import VocabKey
 from seqlm.core.text import NUM_CODE_POINTS
 from seqlm.ngrams.counts.counting import count_ngrams
 from seqlm.ngrams.models.base import token_nll

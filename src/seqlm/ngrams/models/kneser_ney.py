@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from seqlm.ngrams.counts.count_tables import BLOCK_ROWS, NgramCounts, Probs, Rows, Table
 from seqlm.ngrams.models.base import NGramModel
-from seqlm.ngrams.settings import Unknown
+from seqlm.ngrams.settings import KneserNeySettings, Unknown
 
 Discounts = tuple[float, float, float]
 
@@ -107,6 +107,7 @@ class KneserNey(NGramModel):
 
     smoothing = "kneser-ney"
     backoff = "lower"
+    schema = KneserNeySettings
 
     def __init__(
         self,

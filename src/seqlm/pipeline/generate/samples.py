@@ -26,10 +26,10 @@ def resolve_prefixes(setting: Sequence[str] | str, layout: Layout) -> list[str]:
     Raises DataError if these are needed and val begins with nothing but spaces.
     """
     folder, vocab = layout.corpus("char"), Vocab.load(layout.vocab("char"), "char")
-    train = load_split(folder, "train", mmap=True)[:SEARCHED_TOKENS]
+    train = load_split(folder, "train")[:SEARCHED_TOKENS]
     wanted = [] if setting == AUTO else setting
     found = [prefix for prefix in wanted if occurs(vocab.encode(vocab.tokenize(prefix)), train)]
-    return found or prompts(vocab, load_split(folder, "val", mmap=True), NUM_AUTO_PREFIXES)
+    return found or prompts(vocab, load_split(folder, "val"), NUM_AUTO_PREFIXES)
 
 
 @dataclass(frozen=True)
@@ -86,7 +86,7 @@ def measured(samples: Sequence[Sample], models: Models) -> list[Sample]:
     @cache
     def train_text(kind: Kind) -> str:
         vocab = Vocab.load(models.layout.vocab(kind), kind)
-        train = load_split(models.layout.corpus(kind), "train", mmap=True)[:SEARCHED_TOKENS]
+        train = load_split(models.layout.corpus(kind), "train")[:SEARCHED_TOKENS]
         return vocab.join(vocab.decode(train.tolist()))
 
     return [

@@ -132,7 +132,7 @@ def _vocabs(layout: Layout) -> list[Content]:
 def _models(layout: Layout, table: pd.DataFrame) -> Content:
     """The chart, the statements, the questions and the main table."""
     corpus, vocab = read_json(layout.corpus_record), Vocab.load(layout.vocab("char"), "char")
-    ids = load_split(layout.corpus("char"), "test", mmap=True)[:_MAX_COMPRESSED]
+    ids = load_split(layout.corpus("char"), "test")[:_MAX_COMPRESSED]
     test = vocab.join(vocab.decode(ids.tolist()))
     chart = statements.chart_rows(table)
     from_words = table[(table["token"] == "char") & (table["counted_token"] == "word")]
