@@ -44,4 +44,4 @@ def test_two_runs_train_side_by_side(changes: dict[str, str], stop: int, lines: 
     assert (result.returncode, sorted(result.stdout.splitlines())) == (stop, lines), result.stderr
     calls = sorted((tmp_path / "calls").read_text().splitlines())
     trained = [f"repro --single-item train@{run} with 2" for run in ("a", "b")] if lines else []
-    assert calls == [*trained, "repro vocab with "]
+    assert calls == [*trained, "repro vocab ngrams sine with "]
