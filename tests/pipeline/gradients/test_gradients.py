@@ -169,15 +169,16 @@ def test_equal_seeds_train_on_equal_minibatches_whatever_the_truncation() -> Non
     small = task(ids, 3, num_minibatches=20, num_steps=8, num_hiddens=8)
     first, again = (study._perplexity_after(small, (Truncation("full", 8), 0)) for _ in range(2))
     assert first == again
-    # A minibatch is 32 windows; the first loss is that of the same weights on the same windows.
-    losses, last_losses = [], []
+    # A minibatch is 32 windows; the first gradient of the output layer is that of the same weights on the same windows.
+    first_steps, last_steps = [], []
     for length in (1, 8):
+        network = scratch_network(3, 8)
         draw = partial(Truncation("regular", length).draw, 8, 32, np.random.default_rng(0))
-        found = train_briefly(scratch_network(3, 8), ids, small.params, 0, draw=draw)
-        losses.append(found[0])
-        last_losses.append(found[-1])
-    assert losses[0] == losses[1]
-    assert last_losses[0] != last_losses[1]
+        weights = [network.weight_copies()["b_q"] for _ in train_briefly(network, ids, small.params, 0, draw)]
+        first_steps.append(weights[1].tolist())
+        last_steps.append(weights[-1].tolist())
+    assert first_steps[0] == first_steps[1]
+    assert last_steps[0] != last_steps[1]
 
 
 def test_the_rate_falls_to_zero_and_training_ends_at_a_gradient_that_is_not_finite(
@@ -186,7 +187,7 @@ def test_the_rate_falls_to_zero_and_training_ends_at_a_gradient_that_is_not_fini
     seen: list[float] = []
     monkeypatch.setattr(CompiledNetwork, "step", lambda _, lr: seen.append(lr))
     small = task(np.tile([0, 1, 2, 1], 20), 3, num_minibatches=4, num_steps=8, num_hiddens=4)
-    assert len(train_briefly(scratch_network(3, 4), small.train_ids, small.params, 0)) == 4
+    assert list(train_briefly(scratch_network(3, 4), small.train_ids, small.params, 0)) == [0, 1, 2, 3, 4]
     assert seen == pytest.approx([0.01, 0.0075, 0.005, 0.0025])
     norms = iter([1.0, np.inf])
     monkeypatch.setattr(CompiledNetwork, "clip_gradients", lambda *_: next(norms))
@@ -198,7 +199,7 @@ def test_gradients_are_clipped_and_recurrent_weights_scaled(monkeypatch: pytest.
     small = task(np.tile([0, 1, 2, 1], 20), 3, num_minibatches=1, num_steps=8, num_hiddens=16)
     network, norms = scratch_network(3, 16, factor=300), []
     monkeypatch.setattr(CompiledNetwork, "step", lambda *_: norms.append(np.linalg.norm(network.gradients[0])))
-    train_briefly(network, small.train_ids, small.params, 0)
+    list(train_briefly(network, small.train_ids, small.params, 0))
     assert norms == pytest.approx([1], rel=1e-5)
     network = scratch_network(3, 16)
     w_hh = network.named_weights()["W_hh"]
@@ -281,7 +282,7 @@ def test_reach_and_radius_are_those_of_a_model_before_and_after_its_training(mod
             assert summary["spectral_radius"][model][moment] == radius
             assert columns_of(tables["radius"], model=model, minibatch=minibatch) == {"spectral_radius": [radius]}
         if moment == "initial":
-            train_briefly(network, IDS, SMALL_TASK.params, 0)
+            list(train_briefly(network, IDS, SMALL_TASK.params, 0))
     assert list(summary["spectral_radius"]) == ["scratch", "relu"]
 
 

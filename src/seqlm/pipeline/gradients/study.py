@@ -5,7 +5,7 @@ these reach.
 """
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from functools import partial
 from itertools import product
@@ -75,32 +75,26 @@ def train_briefly(
     ids: Ids,
     params: GradientsParams,
     seed: int,
-    callback: Callable[[int], None] = lambda _: None,
     draw: Callable[[], Mask | None] = lambda: None,
-) -> list[float]:
-    """Train a network, each window from the zero state, and return the loss of each minibatch, in
-    nats per token.
+) -> Iterator[int]:
+    """Train a network, each window from the zero state; yield the number of trained minibatches,
+    before the first and after each.
 
-    Equal seeds see equal minibatches. ``callback`` gets the number of trained minibatches, before
-    the first and after each. ``draw`` draws the truncation (:meth:`Truncation.draw`). Training ends
-    before a step whose loss or gradient is not finite: the list is then too short.
+    Equal seeds see equal minibatches. ``draw`` draws the truncation (:meth:`Truncation.draw`).
+    Training ends before a step whose loss or gradient is not finite.
     """
     rng = np.random.default_rng(seed)
     network.start_training("adamw")
-    losses: list[float] = []
-    callback(0)
+    yield 0
     for index in range(params.num_minibatches):
         window = draw_windows(ids, BATCH_SIZE, params.num_steps, rng)
         inputs, targets, state = window[:, :-1], window[:, 1:], network.initial_state(BATCH_SIZE)
         nll, _ = network.compute_gradients(inputs, targets, state, keep=draw())
         norm = float(network.clip_gradients(_GRAD_CLIP))
-        loss = float(nll_array(nll).sum()) / inputs.size
-        if not (math.isfinite(norm) and math.isfinite(loss)):
-            break
-        losses.append(loss)
+        if not math.isfinite(norm + float(nll_array(nll).sum())):
+            return
         network.step(_LR * (1 - index / params.num_minibatches))
-        callback(index + 1)
-    return losses
+        yield index + 1
 
 
 def scale_recurrence(network: Network) -> None:
@@ -291,14 +285,11 @@ def _reach_of_model(task: Task, model: str) -> tuple[pd.DataFrame, pd.DataFrame]
     network = build_network(_settings(task.params, model), task.vocab_size, task.seed)
     weight = network.named_weights()["W_hh" if model == "scratch" else "layers.0.weight_hh_l0"]
     measured_at = {0, *(task.params.num_minibatches // part for part in (16, 4, 2, 1))}
-    radii: dict[int, float] = {}
-
-    def measure_radius(num_trained: int) -> None:
+    norms, radii = {"initial": gradient_norms(model, network, task.windows)}, {}
+    for num_trained in train_briefly(network, task.train_ids, task.params, task.seed):
         if model in _UNGATED and num_trained in measured_at:
-            radii[num_trained] = np.abs(np.linalg.eigvals(np.asarray(weight, np.float64))).max()
-
-    norms = {"initial": gradient_norms(model, network, task.windows)}
-    train_briefly(network, task.train_ids, task.params, task.seed, measure_radius)
+            eigenvalues = np.linalg.eigvals(np.asarray(weight, np.float64))
+            radii[num_trained] = np.abs(eigenvalues).max()
     norms["trained"] = gradient_norms(model, network, task.windows)
     reach = pd.concat(
         pd.DataFrame(
@@ -366,8 +357,8 @@ def _perplexity_after(task: Task, item: tuple[Truncation, int]) -> float:
     (cut, seed), num_steps = item, task.params.num_steps
     model = scratch_network(task, seed)
     draw = partial(cut.draw, num_steps, BATCH_SIZE, masks_rng(seed))
-    losses = train_briefly(model, task.train_ids, task.params, seed, draw=draw)
-    if len(losses) < task.params.num_minibatches:
-        return float("nan")
+    *_, num_trained = train_briefly(model, task.train_ids, task.params, seed, draw)
+    if num_trained < task.params.num_minibatches:
+        return math.nan
     nll = stream_nll(model, task.val_ids)
     return perplexity(float(nll.sum()), len(nll))

@@ -1,11 +1,12 @@
 """From a raw corpus to three cleaned splits, in order."""
 
-import math
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import accumulate, pairwise
 from pathlib import Path
+
+import numpy as np
 
 from seqlm.core.errors import DataError
 from seqlm.core.files import reading, write_bytes
@@ -38,18 +39,16 @@ def split_text(text: bytes, fractions: Mapping[str, float]) -> dict[str, bytes]:
 
 def _nearest_cut(text: bytes, goal: float, tolerance: float) -> int:
     """Return the byte after the line end nearest to a byte, or else after the nearest space."""
-
-    def nearest(mark: bytes, reach: int) -> tuple[float, int]:
-        """Return how far from the goal the nearest cut is, and its byte."""
-        begin, pivot, end = int(max(goal - reach, 0)), int(goal), int(goal + reach)
-        found = text.rfind(mark, begin, pivot), text.find(mark, pivot, end)
-        return min(
-            ((abs(place + 1 - goal), place + 1) for place in found if place >= 0),
-            default=(math.inf, 0),
-        )
-
-    distance, cut = nearest(b"\n", math.ceil(tolerance) + 1)
-    return cut if distance <= tolerance else nearest(b" ", len(text))[1]
+    cut = 0
+    for mark, reach in ((LINE_END, int(tolerance) + 1), (SPACE, len(text))):
+        first = max(int(goal) - reach, 0)
+        window = np.frombuffer(text, np.uint8)[first : int(goal) + reach]
+        cuts = np.flatnonzero(window == mark) + first + 1
+        if len(cuts):
+            cut = int(cuts[np.abs(cuts - goal).argmin()])
+            if abs(cut - goal) <= tolerance:
+                break
+    return cut
 
 
 _GUTENBERG = re.compile(rb"\*\*\* ?(?:START|END) OF TH(?:E|IS) PROJECT GUTENBERG EBOOK")
