@@ -290,7 +290,7 @@ def test_reach_and_radius_are_those_of_a_model_before_and_after_its_training(mod
 def test_truncations_are_measured_on_an_untrained_network_whose_states_last(cut: Truncation, small: Any) -> None:
     tables, _ = small
     rng = masks_rng(0)
-    model = study.scratch_network(SMALL_TASK, 0)
+    model = study.small_network(SMALL_TASK, "scratch", 0)
     study.scale_recurrence(model)
     full = draw_gradients(model, WINDOWS, Truncation("full", 8), 1, rng)[0]
     bias, spread = gradient_error(draw_gradients(model, WINDOWS, cut, 3, rng), full)

@@ -282,7 +282,7 @@ def _reach_of_model(task: Task, model: str) -> tuple[pd.DataFrame, pd.DataFrame]
     The radius is measured before training, after 1/16, 1/4 and 1/2 of the minibatches, and after
     training.
     """
-    network = build_network(_settings(task.params, model), task.vocab_size, task.seed)
+    network = small_network(task, model, task.seed)
     weight = network.named_weights()["W_hh" if model == "scratch" else "layers.0.weight_hh_l0"]
     measured_at = {0, *(task.params.num_minibatches // part for part in (16, 4, 2, 1))}
     norms, radii = {"initial": gradient_norms(model, network, task.windows)}, {}
@@ -301,13 +301,10 @@ def _reach_of_model(task: Task, model: str) -> tuple[pd.DataFrame, pd.DataFrame]
     return reach, pd.DataFrame(radius)
 
 
-def scratch_network(task: Task, seed: int) -> Network:
-    """Return an untrained RNN from scratch."""
-    return build_network(_settings(task.params, "scratch"), task.vocab_size, seed)
-
-
-def _settings(params: GradientsParams, name: str) -> NetworkSettings:
-    return network_settings(*MODELS[name], params.num_hiddens, params.num_steps)
+def small_network(task: Task, name: str, seed: int) -> Network:
+    """Return an untrained network of :data:`MODELS`."""
+    settings = network_settings(*MODELS[name], task.params.num_hiddens, task.params.num_steps)
+    return build_network(settings, task.vocab_size, seed)
 
 
 def network_settings(
@@ -333,7 +330,7 @@ def _truncation(task: Task) -> pd.DataFrame:
 def _truncation_error(task: Task, cut: Truncation) -> tuple[float, float]:
     """Return how far truncated gradients of an untrained network are from the full one."""
     params, windows, rng = task.params, task.windows, masks_rng(task.seed)
-    model = scratch_network(task, task.seed)
+    model = small_network(task, "scratch", task.seed)
     scale_recurrence(model)  # with the book's weights, almost nothing is sent back over a step
     draws = partial(draw_gradients, model, windows, rng=rng)
     full = draws(Truncation("full", params.num_steps), 1)[0]
@@ -355,7 +352,7 @@ def _perplexity_after(task: Task, item: tuple[Truncation, int]) -> float:
     Equal seeds give equal initial weights and equal minibatches, whatever the truncation.
     """
     (cut, seed), num_steps = item, task.params.num_steps
-    model = scratch_network(task, seed)
+    model = small_network(task, "scratch", seed)
     draw = partial(cut.draw, num_steps, BATCH_SIZE, masks_rng(seed))
     *_, num_trained = train_briefly(model, task.train_ids, task.params, seed, draw)
     if num_trained < task.params.num_minibatches:

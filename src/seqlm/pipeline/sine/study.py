@@ -144,11 +144,6 @@ def k_step_predictions(predict: Predictor, series: Floats, tau: int, max_k: int)
     return _predict_ahead(predict, observed, max_k)
 
 
-def multi_step_predictions(predict: Predictor, series: Floats, tau: int, start: int) -> Floats:
-    """Return predictions of values ``start`` .. T - 1, each from the predictions before it."""
-    return _predict_ahead(predict, series[None, start - tau : start], len(series) - start).ravel()
-
-
 def _predict_ahead(predict: Predictor, observed: Floats, num_steps: int) -> Floats:
     """Values after each row of ``(B, tau)`` observed values, shape ``(B, num_steps)``."""
     values, tau = observed, observed.shape[1]
@@ -239,10 +234,12 @@ def _by_network(
 
 def _predictions(predict: Predictor, series: Floats, params: SineParams) -> pd.DataFrame:
     """Predictions of each point in time; cells before the first possible one are empty."""
-    tau, start = params.tau, params.num_train + params.tau
+    tau, start = params.tau, params.num_train
+    first = start + tau
     predictions = {
         "one_step": k_step_predictions(predict, series, tau, 1)[:, -1],
-        "multi_step": multi_step_predictions(predict, series, tau, start),
+        # Each from the predictions before it, after the training pairs.
+        "multi_step": _predict_ahead(predict, series[None, start:first], len(series) - first)[0],
     }
     for k in params.steps:
         predictions[f"ahead_{k}"] = k_step_predictions(predict, series, tau, k)[:, -1]
