@@ -62,19 +62,29 @@ class Letters:
     """Letters of any script."""
     foreign_letters: int
     """Letters other than A-Z and a-z."""
+    characters: int
+    """Characters of any kind, except blanks."""
 
     @classmethod
     def of(cls, text: bytes) -> "Letters":
         """Count the letters of a text in UTF-8."""
-        plain, others = 0, Counter[str]()
+        plain, visible, others = 0, 0, Counter[str]()
         for block in _blocks(text):
             plain += len(block.translate(None, _NO_LETTERS))
+            visible += len(block.translate(None, _NOT_VISIBLE))
             others.update(block.translate(None, _ASCII).decode())
         foreign = sum(count for character, count in others.items() if character.isalpha())
-        return cls(plain + foreign, foreign)
+        visible += sum(count for character, count in others.items() if not character.isspace())
+        return cls(plain + foreign, foreign, visible)
+
+    @property
+    def dropped_share(self) -> float:
+        """The share of the characters, blanks aside, that are not A-Z or a-z."""
+        return 1 - (self.letters - self.foreign_letters) / max(self.characters, 1)
 
 
 _NO_LETTERS = bytes(byte for byte in range(256) if chr(byte) not in ascii_letters)
+_NOT_VISIBLE = bytes(byte for byte in range(256) if chr(byte).isspace() or byte >= 0x80)
 _LOWER = bytes(
     ord(chr(byte).lower()) if chr(byte) in ascii_letters + "\n" else SPACE for byte in range(256)
 )

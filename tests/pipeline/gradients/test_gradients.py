@@ -211,29 +211,41 @@ def test_cuts_by_hand() -> None:
 
 def test_equal_seeds_train_on_equal_minibatches_whatever_the_truncation() -> None:
     ids = np.tile([0, 1, 2, 1], 200)
-    small, losses = task(ids, 3, num_minibatches=20, num_steps=8, num_hiddens=8), []
-    # A minibatch is 32 windows; the first loss is that of the same weights on the same windows.
+    small = task(ids, 3, num_minibatches=20, num_steps=8, num_hiddens=8)
+    first, again = (study._perplexity_after(small, (Truncation("full", 8), 0)) for _ in range(2))
+    assert first == again
+    # A minibatch is 32 windows; the first gradient of the output layer is that of the same weights on the same windows.
+    first_steps, last_steps = [], []
     for length in (1, 8):
+        network = scratch_network(3, 8)
         draw = partial(Truncation("regular", length).draw, 8, 32, np.random.default_rng(0))
-        losses.append(train_briefly(scratch_network(3, 8), ids, small.params, 0, draw=draw))
-    assert losses[0][0] == losses[1][0]
-    assert losses[0][-1] != losses[1][-1]
+        weights = [network.weight_copies()["b_q"] for _ in train_briefly(network, ids, small.params, 0, draw)]
+        first_steps.append(weights[1].tolist())
+        last_steps.append(weights[-1].tolist())
+    assert first_steps[0] == first_steps[1]
+    assert last_steps[0] != last_steps[1]
 
 
-def test_training_ends_at_a_gradient_that_is_not_finite(monkeypatch: pytest.MonkeyPatch) -> None:
-    rates, norms = list[float](), iter([1.0, np.inf])
-    monkeypatch.setattr(CompiledNetwork, "step", lambda _, lr: rates.append(lr))
+def test_the_rate_falls_to_zero_and_training_ends_at_a_gradient_that_is_not_finite(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    seen: list[float] = []
+    monkeypatch.setattr(CompiledNetwork, "step", lambda _, lr: seen.append(lr))
+    small = task(np.tile([0, 1, 2, 1], 20), 3, num_minibatches=4, num_steps=8, num_hiddens=4)
+    assert list(train_briefly(scratch_network(3, 4), small.train_ids, small.params, 0)) == [0, 1, 2, 3, 4]
+    assert seen == pytest.approx([0.01, 0.0075, 0.005, 0.0025])
+    norms = iter([1.0, np.inf])
     monkeypatch.setattr(CompiledNetwork, "clip_gradients", lambda *_: next(norms))
     small = task(np.tile([0, 1, 2, 1], 20), 3, num_minibatches=4, num_steps=8, num_hiddens=4)
     assert np.isnan(study._perplexity_after(small, (Truncation("full", 8), 0)))
-    assert len(rates) == 1
+    assert len(seen) == 5
 
 
 def test_gradients_are_clipped_and_recurrent_weights_scaled(monkeypatch: pytest.MonkeyPatch) -> None:
     small = task(np.tile([0, 1, 2, 1], 20), 3, num_minibatches=1, num_steps=8, num_hiddens=16)
     network, norms = scratch_network(3, 16, factor=300), []
     monkeypatch.setattr(CompiledNetwork, "step", lambda *_: norms.append(np.linalg.norm(network.gradients[0])))
-    train_briefly(network, small.train_ids, small.params, 0)
+    list(train_briefly(network, small.train_ids, small.params, 0))
     assert norms == pytest.approx([1], rel=1e-5)
     network = scratch_network(3, 16)
     w_hh = network.named_weights()["W_hh"]

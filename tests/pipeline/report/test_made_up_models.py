@@ -187,9 +187,9 @@ def page_with(layout: Layout, path: Path, **changes: object) -> str:
 def test_what_a_reader_should_know_about_the_text_is_at_the_top(layout: Layout) -> None:
     before = build_page(layout, NO_BOOK)
     assert not [said for said in ("dropped", "Read these results with care") if said in before]
-    decoding = {"letters": 200, "foreign_letters": 33}
-    top = page_with(layout, layout.reports("preprocess", "summary.json"), decoding=decoding).partition("<main")[0]
-    assert "16.5 % of the letters are not A-Z and were dropped: set preprocess.normalise: none to keep them." in top
+    summary = layout.reports("preprocess", "summary.json")
+    top = page_with(layout, summary, warnings=["16.5% of the letters are not A-Z"]).partition("<main")[0]
+    assert "16.5 % of the letters are not A-Z." in top
     warning = "30.0% of the words of val are unknown: val may hold other text"
     top = page_with(layout, layout.reports("vocab", "word", "summary.json"), warnings=[warning]).partition("<main")[0]
     assert "<li>30.0 % of the words of val are unknown: val may hold other text.</li>" in top
