@@ -166,7 +166,7 @@ def score(model: Path, text: Path, by: str | None, page: Path | None, names: Seq
     for remark in user_text.remarks:
         click.echo(remark)
     for name, surprisals in scored.items():
-        click.echo(describe_score(name, surprisals))
+        click.echo("\n".join(describe_score(name, surprisals)))
     if page is not None:
         _write_page(page, Path(user_text.name).name, scored, user_text.remarks)
 

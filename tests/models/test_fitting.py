@@ -1,5 +1,6 @@
 """n-gram models that are trained and exchanged from Python."""
 
+import math
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -63,6 +64,40 @@ def test_a_context_leaves_the_separator_after_it_to_the_text() -> None:
     for ends in ("\n", "\n\n"):
         found = models[1].surprisals("came", context=f"the sea{ends}")
         assert found["text"].tolist() == [*"came"]  # the blanks of a context are read and not scored
+
+
+def test_a_score_says_what_makes_its_figures_misleading() -> None:
+    words, characters = seqlm.fit_ngram(TRAIN), seqlm.fit_ngram(TRAIN, by="char")
+    unknown = words.score("the sea glorp fnord the zibble")
+    # Half of the words are unknown, and their spelling is not part of perplexity.
+    assert unknown.unknown_share == 0.5
+    tokens = words.surprisals("the sea glorp fnord the zibble")
+    known = tokens["bits"][~tokens["unknown"]]
+    assert unknown.perplexity_known == pytest.approx(2 ** known.mean())
+    assert unknown.remarks == (
+        "50% of the words are unknown, which can make perplexity low: compare bits per character",
+        "most of the bits are the cost of spelling words that the model does not know",
+    )
+    assert math.isnan(words.score("glorp").perplexity_known)
+    assert characters.score("ЩЩ").remarks[1].endswith("spelling characters that the model does not know")
+    plain = characters.score(TEST)
+    assert not plain.remarks
+    assert plain.perplexity_known == pytest.approx(plain.perplexity)
+    marks = seqlm.open_arpa(ROOT / "tests" / "ngrams" / "lmplz.arpa").score("<s> the </s>")
+    assert (marks.perplexity, marks.remarks[0]) == (
+        math.inf,
+        "perplexity is infinite, because '<s>' has probability 0: it is a mark that the model sets itself",
+    )
+
+
+def test_of_a_text_in_which_every_word_occurs_once_most_other_words_are_new() -> None:
+    # As many as in the texts themselves: after 20 passages of 8 words, about 9 of 10 words are new.
+    words, estimated, new = " ".join(STORY).split(), [], []
+    for start in range(0, 20 * 40, 40):
+        seen, following = words[start : start + 8], words[start + 8 : start + 28]
+        estimated.append(seqlm.fit_ngram([seen]).reader().next_probs()[0])
+        new.append(sum(word not in seen for word in following) / 20)
+    assert sum(estimated) / 20 == pytest.approx(sum(new) / 20, abs=0.05)
 
 
 @pytest.mark.parametrize(

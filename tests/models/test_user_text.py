@@ -57,6 +57,8 @@ def test_the_text_is_scored_and_shown(score: Score, trained: Layout) -> None:
     # Of the five words, "the sea i came i", train lacks both i.
     assert "word-kneser-ney-2: perplexity" in printed
     assert "5 tokens, 40.0% of them unknown" in printed
+    assert " without unknown ones), " in printed
+    assert "\nword-kneser-ney-2: 40% of the words are unknown" in printed
     page = (trained.root / PAGE).read_text()
     assert "my&lt;b&gt;.txt" in page
     assert "my<b>" not in page
@@ -85,7 +87,7 @@ def test_the_changes_of_cleaning_are_stated(score: Score, trained: Layout) -> No
     assert lines[1].startswith("5.3% of the letters are not A-Z and were dropped")
     assert f'<p class="note">C{lines[0][1:]}.</p>' in (trained.root / PAGE).read_text()
     # Python says the same.
-    assert list(seqlm.open(trained.root)["small"].score(text).remarks) == lines[:2]
+    assert list(seqlm.open(trained.root)["small"].score(text).remarks)[:2] == lines[:2]
     assert succeeded(score("The sea\nat  noon\n")).startswith("small: perplexity")
     # What matters is how the corpus was cleaned, not how the next one will be.
     change_params(prepare(trained.root) / "params.yaml", {"preprocess.normalise": "none"})

@@ -171,8 +171,11 @@ class LanguageModel(ABC):
     ) -> Score | list[Score]:
         """Return how well the model predicts a text, which is cleaned like the corpus first.
 
-        The ``remarks`` of the result say what cleaning changed. A list of texts gives a list of
-        scores, each as if the text were alone, but computed together, which is much faster.
+        The ``remarks`` of the result say what cleaning changed, and what makes the figures
+        misleading. Compare models by ``bits_per_character``: it includes what unknown tokens cost,
+        while ``perplexity`` rewards a model that knows few. ``perplexity_known`` is for comparisons
+        with other programs that leave out unknown words. A list of texts gives a list of scores,
+        each as if the text were alone, but computed together, which is much faster.
 
         A text begins as if it followed a separator: a character or subword as after a space, a word
         as one without a known context. A network over words has no distribution of a first word,

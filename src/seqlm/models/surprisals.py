@@ -9,7 +9,7 @@ Schuler 2024).
 
 import math
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import chain
@@ -19,17 +19,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from seqlm.core.errors import DataError, ParamsError
-from seqlm.core.metrics import Nll
+from seqlm.core.metrics import Nll, perplexity
 from seqlm.core.progress import count_noun
 from seqlm.models.encoding import EncodedText, Indices
 from seqlm.models.inputs import Space, SurprisalInput
 from seqlm.models.scored_text import chars_up_to_first, measure
+from seqlm.ngrams.arpa import MARKS
 from seqlm.preprocess.cleaning import clean_text
 from seqlm.vocab.separators import BLANKS
 
 if TYPE_CHECKING:
     import pandas as pd
 
+HIGH_UNKNOWN_SHARE = 0.1
+"""A larger share of unknown tokens is worth a remark."""
 REMOVED = "removed by cleaning"
 FIRST_IS_UNSCORED = "not scored: the model has no distribution of a first token"
 _CONTINUES = "part of the token before"
@@ -50,11 +53,14 @@ class Score(NamedTuple):
     bits_per_character: float
     """With these costs, so that models over characters, words and subwords are on one scale."""
     perplexity: float
-    """Per token of the model's own kind."""
+    """Per token of the model's own kind, with unknown tokens as ``<unk>``: comparable only between
+    models with the same vocabulary."""
+    perplexity_known: float
+    """Without the unknown tokens, as KenLM and SRILM print it too; nan if there is no other."""
     unknown_share: float
     """Share of the scored tokens that the vocabulary lacks."""
     remarks: tuple[str, ...] = ()
-    """What cleaning changed in the text, in sentences; empty if that is little."""
+    """What cleaning changed in the text, and what makes the figures misleading, in sentences."""
 
 
 class Rows(NamedTuple):
@@ -112,26 +118,50 @@ class TextSurprisals:
         return measure(self.nll[1:], replace(text, num_chars=num_chars, spelling=text.spelling[1:]))
 
     def score(self, which: str, remarks: Sequence[str] = ()) -> Score:
-        """Return the figures that sum up the surprisals, with remarks on the cleaning of the text.
+        """Return the figures that sum up the surprisals, with remarks on them after those on the
+        cleaning of the text.
 
         Raises DataError, which calls the text ``which``, if it has no scored token.
         """
-        metrics = self.metrics
+        metrics, scored = self.metrics, slice(self.first_is_unscored, None)
         if not metrics["tokens"]:
             number = count_noun(len(self.nll), self.encoded.vocab.token_kind.noun)
             raise DataError(f"{which} has only {number} that can be scored: use a longer text")
-        bits, perplexity = (
+        bits, all_perplexity = (
             math.inf if metrics[name] is None else metrics[name]
             for name in ("bits_per_character", "perplexity")
         )
+        nll, is_known = self.nll[scored], self.encoded.spelling[scored] == 0
+        num_known = int(np.count_nonzero(is_known))
         return Score(
             tokens=metrics["tokens"],
-            nll=float(self.nll[self.first_is_unscored :].sum()),
+            nll=float(nll.sum()),
             bits_per_character=bits,
-            perplexity=perplexity,
+            perplexity=all_perplexity,
+            perplexity_known=(
+                perplexity(float(nll[is_known].sum()), num_known) if num_known else math.nan
+            ),
             unknown_share=metrics["unknown_share"],
-            remarks=tuple(remarks),
+            remarks=(*remarks, *self._remarks(nll, self.encoded.spelling[scored])),
         )
+
+    def _remarks(self, nll: Nll, spelling: Nll) -> Iterator[str]:
+        """Yield what makes the figures of the scored tokens misleading."""
+        nouns, unknown_share = (
+            f"{self.encoded.vocab.token_kind.noun}s",
+            self.metrics["unknown_share"],
+        )
+        if math.isinf(nll.sum()):
+            token = self.encoded.tokens[int(np.isinf(self.nll).argmax())]
+            why = ": it is a mark that the model sets itself" if token in MARKS else ""
+            yield f"perplexity is infinite, because {token!r} has probability 0{why}"
+        if unknown_share > HIGH_UNKNOWN_SHARE:
+            yield (
+                f"{unknown_share:.0%} of the {nouns} are unknown, which can make perplexity low: "
+                "compare bits per character"
+            )
+        if spelling.sum() > nll.sum() + self.encoded.separator_nll:
+            yield f"most of the bits are the cost of spelling {nouns} that the model does not know"
 
     @property
     def bits(self) -> NDArray[np.float64]:

@@ -72,16 +72,18 @@ def _read(path: Path, stdin: BinaryIO) -> tuple[str, str]:
     return name, decode_raw(content, name).decode()
 
 
-def describe_score(name: str, surprisals: TextSurprisals) -> str:
-    """Return a model's score of a text as one line. Raises DataError if the text has no scored
-    token."""
+def describe_score(name: str, surprisals: TextSurprisals) -> list[str]:
+    """Return a model's score of a text as one line, and remarks on it. Raises DataError if the text
+    has no scored token."""
     score = surprisals.score(f"{name}: the text")
-    perplexity, bits = (
+    perplexity, known, bits = (
         "infinite" if math.isinf(value) else f"{value:.3f}"
-        for value in (score.perplexity, score.bits_per_character)
+        for value in (score.perplexity, score.perplexity_known, score.bits_per_character)
     )
-    return (
-        f"{name}: perplexity {perplexity} per {surprisals.encoded.vocab.kind}, "
-        f"{bits} bits per character, {count_noun(score.tokens, 'token')}, "
-        f"{score.unknown_share:.1%} of them unknown"
+    kind = surprisals.encoded.vocab.kind
+    without = f" ({known} without unknown ones)" if 0 < score.unknown_share < 1 else ""
+    line = (
+        f"perplexity {perplexity} per {kind}{without}, {bits} bits per character, "
+        f"{count_noun(score.tokens, 'token')}, {score.unknown_share:.1%} of them unknown"
     )
+    return [f"{name}: {text}" for text in (line, *score.remarks)]
