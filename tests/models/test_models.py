@@ -12,10 +12,12 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from click.testing import CliRunner
 from hypothesis import given
 from hypothesis import strategies as st
 
 import seqlm
+from seqlm.command import main
 from seqlm.core.errors import DataError, MachineError
 from seqlm.core.layout import Layout
 from seqlm.core.settings import Device
@@ -105,7 +107,9 @@ def test_a_prefix_is_read_as_a_context_is(models: Models) -> None:
         tokens = [token for token in model.vocab.tokens[1:] if token.strip()]
         nll = [score.nll for score in model.score(tokens)]
         assert model.generate("", 1, temperature=0).strip() == tokens[np.argmin(nll)]
-        assert model.generate("", 5, seed=3) == model.generate(num_preds=5, seed=3)
+        assert (text := model.generate("", 5, seed=3)) == model.generate(num_preds=5, seed=3)
+        command = ["generate", str(models.layout.root), "--name", name, "--num-preds", "5", "--seed", "3"]
+        assert CliRunner().invoke(main, command).output == f"{text}\n"
     marks = seqlm.open_arpa(LMPLZ)
     assert marks.generate("the", 3, temperature=0) == marks.generate("\nthe", 3, temperature=0)
 
@@ -141,6 +145,7 @@ def test_every_wrong_argument_is_refused_by_one_class_of_errors(models: Models) 
         (lambda: seqlm.open_arpa("nowhere"), "nowhere: no such file"),
         (lambda: model.score(["the sea", 3]), r"the text\[1\] must be a string, not int"),  # type: ignore[list-item]
         (lambda: model.score("the sea", context=["a", "b"]), "1 text, but 2 contexts"),
+        (lambda: model.next_tokens("the", top=0), "next_tokens: top = 0: "),
         (lambda: fitted.save(3), "folder must be a string or a Path"),  # type: ignore[arg-type]
         (lambda: model.reader().next_probs(), "a network predicts nothing before it has read a token"),
     ]

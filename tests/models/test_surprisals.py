@@ -184,8 +184,30 @@ def test_a_first_word_is_one_without_a_known_context(kinds: dict[str, LanguageMo
     assert network.surprisals("sea", context="the")["bits"].notna().all()
     with pytest.raises(DataError, match="the text has only 1 word that can be scored: use a longer text"):
         network.score("the")
-    with pytest.raises(DataError, match="the prefix '' contains no word: give at least one"):
-        network.generate()
+    # A first word is drawn by its frequency in train.
+    assert network.generate("", 1, temperature=0) == network.vocab.tokens[1]
+    with pytest.raises(DataError, match="has no distribution of a first word: give a prefix"):
+        network.next_tokens()
+
+
+@pytest.mark.parametrize("name", [*CHOSEN, *UNCLEANED, *OTHERS])
+def test_the_entropy_before_each_token_and_the_likeliest_next_ones(name: str, kinds: dict[str, LanguageModel]) -> None:
+    model = kinds[name]
+    table = model.surprisals("the sea", entropy=True, context="came")
+    assert table.drop(columns="entropy").equals(model.surprisals("the sea", context="came"))
+    if name.endswith(("uniform", "'")):
+        assert table["entropy"].to_numpy() == pytest.approx(math.log2(len(model.vocab)))
+    following = model.next_tokens("came the", top=len(model.vocab))
+    assert list(following) == ["token", "probability", "bits"]
+    assert following["probability"].is_monotonic_decreasing
+    assert following["probability"].sum() == pytest.approx(1, abs=1e-3)
+    assert 2 ** -following["bits"].to_numpy() == pytest.approx(following["probability"])
+    assert following[:3].equals(model.next_tokens("came the", top=3))
+    if not model.vocab.token_kind.is_lossless:  # what follows "the" is the second token
+        assert table["entropy"][1] == pytest.approx((following["probability"] * following["bits"]).sum())
+        assert table["bits"][1] == pytest.approx(
+            following.set_index("token")["bits"].get("sea"), rel=0.01
+        )  # or counted anew earlier
 
 
 def test_a_model_over_words_is_charged_for_separators_only_per_character(models: Models) -> None:
@@ -286,6 +308,7 @@ def test_words_of_a_text_need_not_have_spaces_between_them(models: Models) -> No
         ({"text": "the sea", "groups": [1]}, "groups are those of words: give words too"),
         ({"text": "a", "words": ["a"], "groups": [1]}, "with groups, give words and no text"),
         ({"words": ["the", "sea"], "groups": [1]}, "2 words, but 1 group:"),
+        ({"text": "the sea", "by": "word", "entropy": True}, "entropy is that of tokens, not by = 'word'"),
         ({"words": ["the"], "by": "token"}, "by = 'token': with words it must be word"),
         ({"text": "the sea", "context": 3}, "the context must be a string, not int"),
         ({"text": pd.Series(["the", "sea"])}, "the text is a column of single words: give it as words="),

@@ -5,8 +5,9 @@ tokens, and a reader that gives the distribution of the next token after each to
 read.
 """
 
+import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, SupportsIndex, TypedDict, Unpack, overload
@@ -36,8 +37,8 @@ from seqlm.models.inputs import (
     require_strings,
     require_text,
 )
-from seqlm.models.reader import Reader
-from seqlm.models.sampling import SamplingSettings, generate_ids
+from seqlm.models.reader import Probs, Reader
+from seqlm.models.sampling import AtLeastOne, SamplingSettings, generate_ids
 from seqlm.models.saving import save
 from seqlm.models.scored_text import Ids
 from seqlm.models.surprisals import Score, TextSurprisals, align_words, split_words, surprisal_table
@@ -130,10 +131,14 @@ class LanguageModel(ABC):
     @cached_property
     def _nll_without_context(self) -> Nll:
         """-log p of each token after nothing; nan if the model has no such distribution."""
+        return -log(self._next_probs(self.reader()))
+
+    def _next_probs(self, reader: Reader) -> Probs:
+        """Return p of each token after what was read; nan if the model has no such distribution."""
         try:
-            return -log(self.reader().next_probs())
+            return reader.next_probs()
         except ParamsError:
-            return np.full(len(self.vocab), np.nan)
+            return np.full(len(self.vocab), math.nan)
 
     def encode(self, context: str, text: str) -> EncodedText:
         """Tokenize ``text``, preceded by an unscored ``context``; both are clean."""
@@ -206,6 +211,7 @@ class LanguageModel(ABC):
         words: Iterable[str] | Iterable[Iterable[str]] | None = None,
         groups: Iterable[object] | None = None,
         context: str | Texts | None = None,
+        entropy: bool = False,
     ) -> "pd.DataFrame":
         """Return a table of the surprisals of a text in bits, with a row for each of its tokens or
         words.
@@ -230,6 +236,10 @@ class LanguageModel(ABC):
         if there are groups, a list of contexts has one for each group, in the order in which they
         begin.
 
+        ``entropy`` adds the column ``entropy`` to a table of tokens: the entropy, in bits, of the
+        model's distribution of the token before it is known. It takes longer, because each token is
+        read by itself.
+
         Raises ParamsError if the text does not have the given words, and as :meth:`score` does.
         """
         inputs = parse_input(text, words, groups)
@@ -239,10 +249,17 @@ class LanguageModel(ABC):
         space = check_argument(space, "space", Space, function="surprisals")
         if words is not None and by != "word":
             raise ParamsError(f"by = {by!r}: with words it must be word")
+        if entropy and by != "token":
+            raise ParamsError(f"entropy is that of tokens, not by = {by!r}: leave one out")
         encoded = self.encode_texts(inputs.texts, context, space)
         if by == "token":
             rows = [surprisals.token_rows() for surprisals in self.score_batch(encoded)]
-            return surprisal_table(inputs, rows)
+            table = surprisal_table(inputs, rows)
+            if entropy:
+                table["entropy"] = np.array(
+                    [bits for text in encoded for bits in self._entropies(text)]
+                )
+            return table
         words_of_texts = inputs.words or [
             split_words(text, self.vocab.normalise) for text in inputs.texts
         ]
@@ -254,6 +271,37 @@ class LanguageModel(ABC):
         scored = zip(self.score_batch(encoded), alignments, strict=True)
         rows = [surprisals.word_rows(alignment) for surprisals, alignment in scored]
         return surprisal_table(inputs, rows)
+
+    def _entropies(self, text: EncodedText) -> Iterator[float]:
+        """Yield the entropy in bits of the distribution of each scored token."""
+        reader, unread = self.reader(), slice(self._unread.start, None)
+        tokens = zip(text.input_ids[unread].tolist(), text.is_scored[unread], strict=True)
+        for token_id, is_scored in tokens:
+            if is_scored:
+                probs = self._next_probs(reader)
+                probs = probs[probs != 0]
+                yield float(-(probs * log(probs)).sum()) / math.log(2)
+            reader.read(token_id)
+
+    def next_tokens(self, prefix: str = "", top: int = 10) -> "pd.DataFrame":
+        """Return a table of the ``top`` most likely tokens after a prefix, which is read as
+        :meth:`generate` does.
+
+        The columns are ``token``, ``probability`` and ``bits``, the surprisal. ``<unk>`` stands for
+        all tokens that the vocabulary lacks. Raises DataError for an empty prefix if the model has
+        no distribution of a first token, and ParamsError if ``top`` is not a number from 1 on.
+        """
+        import pandas as pd
+
+        top = check_argument(top, "top", AtLeastOne, function="next_tokens")
+        _, probs = self._read_prefix(require_text(prefix, "the prefix"))
+        if np.isnan(probs[0]):
+            noun = self.vocab.token_kind.noun
+            raise DataError(f"{self.name}: has no distribution of a first {noun}: give a prefix")
+        ids = np.argsort(-probs, kind="stable")[:top]
+        probability, bits = probs[ids], -log(probs[ids]) / math.log(2)
+        tokens = self.vocab.decode(ids.tolist())
+        return pd.DataFrame({"token": tokens, "probability": probability, "bits": bits})
 
     @overload
     def generate(
@@ -284,8 +332,9 @@ class LanguageModel(ABC):
 
         A list of prefixes gives a list of texts. A prefix is cleaned like the corpus, and tokens
         that the vocabulary lacks are read as ``<unk>``. An empty prefix is what :meth:`score` reads
-        before a text. Raises DataError if cleaning leaves nothing of a prefix, and ParamsError for
-        a number of tokens below 1, a seed outside 0 to 2**32 - 1, and other values that make no
+        before a text; if the model has no distribution of a first word, this is drawn by its
+        frequency in train. Raises DataError if cleaning leaves nothing of a prefix, and ParamsError
+        for a number of tokens below 1, a seed outside 0 to 2**32 - 1, and other values that make no
         sense.
         """
         settings = SamplingSettings.checked(
@@ -297,23 +346,21 @@ class LanguageModel(ABC):
             if is_single
             else require_strings(prefix, "the prefix")
         )
-        encoded = [self._encode_prefix(text) for text in prefixes]
+        read = [self._read_prefix(text) for text in prefixes]
         rng = np.random.default_rng(settings.seed)
         texts = []
-        for ids in encoded:
-            tokens = self.vocab.decode(generate_ids(self.reader(), ids, settings, rng))
+        for text, (reader, probs) in zip(prefixes, read, strict=True):
+            first_probs = np.array(self.vocab.counts) if np.isnan(probs[0]) else probs
+            tokens = self.vocab.decode(generate_ids(reader, first_probs, settings, rng))
             # Including the space before a word.
-            texts.append(self.vocab.token_kind.separator + self.vocab.join(tokens))
+            separator = "" if text[-1:].isspace() or not text else self.vocab.token_kind.separator
+            texts.append(separator + self.vocab.join(tokens))
         return texts[0] if is_single else texts
 
-    def _encode_prefix(self, prefix: str) -> list[int]:
-        """Return the ids of what a fresh reader reads of a prefix.
-
-        Raises DataError if there is none and the model has no distribution of a first token.
-        """
-        encoded = self.encode(clean_prefix(self.vocab, prefix), "")
-        ids: list[int] = encoded.input_ids[self._unread].tolist()
-        if not ids and np.isnan(self._nll_without_context[0]):
-            noun = self.vocab.token_kind.noun
-            raise DataError(f"the prefix {prefix!r} contains no {noun}: give at least one")
-        return ids
+    def _read_prefix(self, prefix: str) -> tuple[Reader, Probs]:
+        """Return a reader that has read a prefix, and p of each token after it; nan if the model
+        has no such distribution."""
+        reader, encoded = self.reader(), self.encode(clean_prefix(self.vocab, prefix), "")
+        for token_id in encoded.input_ids[self._unread].tolist():
+            reader.read(token_id)
+        return reader, self._next_probs(reader)

@@ -1,6 +1,5 @@
 """Generation of text: tokens drawn one after another from a model's distributions."""
 
-from collections.abc import Iterable
 from typing import Annotated
 
 import numpy as np
@@ -11,19 +10,19 @@ from seqlm.core.errors import DataError
 from seqlm.core.settings import Section, Seed, check, plain_number
 from seqlm.models.reader import Probs, Reader
 
-_AtLeastOne = Annotated[int, Field(ge=1)]
+AtLeastOne = Annotated[int, Field(ge=1)]
 _MIN_TEMPERATURE = float(np.finfo(np.float64).tiny)
 
 
 class SamplingSettings(Section):
     """How tokens are drawn."""
 
-    num_preds: _AtLeastOne
+    num_preds: AtLeastOne
     """Tokens to draw."""
     temperature: Annotated[float, Field(ge=0)]
     """With 0 each token is the most likely one; otherwise it is drawn from q proportional to p to
     the power 1 / temperature (exercise 8.5-3 with alpha = 1 / temperature)."""
-    top_k: _AtLeastOne | None
+    top_k: AtLeastOne | None
     """Keeps the k most likely tokens."""
     top_p: Annotated[float, Field(gt=0, le=1)] | None
     """Keeps the smallest set of most likely tokens that has this much probability (nucleus)."""
@@ -37,13 +36,12 @@ class SamplingSettings(Section):
 
 
 def generate_ids(
-    reader: Reader, prefix: Iterable[int], settings: SamplingSettings, rng: np.random.Generator
+    reader: Reader, probs: Probs, settings: SamplingSettings, rng: np.random.Generator
 ) -> list[int]:
-    """Return the ids of the tokens that are drawn after a prefix, which the reader reads."""
-    for token_id in prefix:
-        reader.read(token_id)
+    """Return the ids of the tokens that are drawn after a prefix, which the reader has read; the
+    first one is drawn from ``probs``."""
     limits = settings.temperature, settings.top_k, settings.top_p
-    generated = [sample_token(reader.next_probs(), rng, *limits)]
+    generated = [sample_token(probs, rng, *limits)]
     while len(generated) < settings.num_preds:
         reader.read(generated[-1])
         generated.append(sample_token(reader.next_probs(), rng, *limits))
