@@ -5,6 +5,7 @@ from itertools import product
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pandas as pd
 import pytest
 
@@ -52,6 +53,23 @@ def test_texts_may_be_lists_of_words_or_lines() -> None:
     assert seqlm.fit_ngram("a\tb c\td", 2).vocab.tokens == ["<unk>", "a", "b", "c", "d"]
     # No file has so long a name: 200 characters are 400 bytes.
     assert len(seqlm.fit_ngram("щ" * 200, 2, "char").vocab) == 2
+
+
+def test_a_byte_order_mark_is_no_part_of_a_word_and_a_form_feed_ends_a_line(tmp_path: Path) -> None:
+    (tmp_path / "bom.txt").write_text("\ufeffthe sea\nand the sea\n", encoding="utf-8")
+    with (tmp_path / "bom.txt").open(encoding="utf-8") as file:
+        words = seqlm.fit_ngram(file, 2)
+    assert words.vocab.tokens == ["<unk>", "the", "sea", "and"]
+    assert words.score("\ufeffthe sea", context="\ufeffand") == words.score("the sea", context="and")
+    assert words.surprisals(words=["\ufeffthe", "sea"], by="word").equals(words.surprisals("\ufeffthe sea", by="word"))
+    assert words.generate("\ufeffand", 3, temperature=0) == words.generate("and", 3, temperature=0)
+    lines = seqlm.fit_ngram("the sea\fand\u2028the sea\x85", 2, "char")
+    assert lines.vocab == seqlm.fit_ngram("the sea\nand\nthe sea\n", 2, "char").vocab
+    for model in (words, lines):
+        for text in ("the\fsea", "the\x85sea", "the\u2028sea", "the\r\nsea"):
+            assert model.surprisals(text, by="word").equals(model.surprisals("the\nsea", by="word")), text
+            assert model.surprisals("sea", context=f"{text[:-3]}").equals(model.surprisals("sea", context="the\n"))
+            assert model.score(text[3:], context="the") == model.score("\nsea", context="the")
 
 
 def test_a_context_leaves_the_separator_after_it_to_the_text() -> None:
@@ -109,8 +127,15 @@ def test_of_a_text_in_which_every_word_occurs_once_most_other_words_are_new() ->
         ({"min_freq": 9}, "^fit_ngram: min_freq = 9: no word of the texts occurs so often: lower it"),
         ({"epsilon": -1}, "epsilon"),
         ({"texts": 3}, "must be a string or several, not int"),
-        ({"texts": pd.DataFrame({"a": ["the sea"]})}, "must be a string or several, not DataFrame"),
-        ({"texts": [["the", 3]]}, "a word must be a string, not int"),
+        ({"texts": pd.DataFrame({"a": ["the sea"]})}, "several, not DataFrame: give one of its columns"),
+        ({"texts": [["the", 3]]}, r"^fit_ngram: texts\[0\]\[1\] must be a string, not int"),
+        ({"texts": ["the sea", math.nan]}, r"texts\[1\] must be a string, but it is missing"),
+        ({"texts": {"the sea", "a land"}}, "not set, which has no order: give a list"),
+        (
+            {"texts": [np.array(["the", "sea"])]},
+            r"texts\[0\] must be a string, not ndarray: join its words with spaces",
+        ),
+        ({"texts": Path("my.txt")}, r"not PosixPath: give its text, with read_text\(\)"),
         ({"texts": []}, "fewer than 3 words: give more text"),
         ({"texts": "a b c \ud800"}, "half a character"),
         ({"texts": [__file__]}, r"test_fitting\.py' is a file: give its text"),

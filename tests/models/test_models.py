@@ -215,12 +215,16 @@ def test_a_possible_token_can_be_drawn_at_any_temperature(
 
 
 USER = """
+import pandas as pd
 import seqlm
+from seqlm.models.surprisals import Score
 
 models = seqlm.open("exported")
 model = models["lstm"]
 bits: float = model.score("the sea").bits_per_character
 several: list[float] = [score.nll for score in model.score(["the sea", "a land"], context="so")]
+generated: list[Score] = model.score(text for text in ["the sea", "a land"])
+column: list[Score] = model.score(pd.Series(["the sea", "a land"]), context=iter("ab"))
 text: str = model.generate("the sea", 10, temperature=0.5)
 """
 

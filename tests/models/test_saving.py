@@ -75,6 +75,8 @@ def test_a_model_is_saved_with_what_it_needs(name: str, parts: list[str], run: L
     assert here[name].score(TEXT) == there.score(TEXT)
     with pytest.raises(KeyError, match=f"choose from .*{re.escape(name)}"):
         here["attentive"]
+    with pytest.raises(DataError, match="saved models have no table: open their run"):
+        _ = here.table
     # What was saved can be saved again.
     here[name].save(tmp_path / "again")
     assert seqlm.open(tmp_path / "again")[name].score(TEXT) == there.score(TEXT)

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 import seqlm
 from seqlm.core.errors import DataError, ParamsError
 from seqlm.models.index import Models
-from seqlm.models.inputs import Space
+from seqlm.models.inputs import By, Space
 from seqlm.models.language_model import LanguageModel
 from seqlm.models.networks import StaticNetwork
 from seqlm.models.ngrams import NGram
@@ -263,6 +263,20 @@ def test_blanks_before_a_text_are_not_scored(models: Models) -> None:
     assert after_line_end < play.surprisals("But", by="word")["bits"][0]
 
 
+def test_a_line_end_is_a_space_unless_the_model_knows_line_ends(kinds: dict[str, LanguageModel]) -> None:
+    lines, spaces = "the sea\ncame\n", "the sea came "
+    for name, model in kinds.items():
+        if model.vocab.line_separator == "\n":
+            continue
+        for by in get_args(By):
+            assert model.surprisals(lines, by=by).equals(model.surprisals(spaces.rstrip(), by=by)), name
+            found, expected = (model.surprisals("in", by=by, context=context) for context in (lines, spaces))
+            assert found.equals(expected), name
+        assert model.generate(lines, 5) == model.generate(spaces, 5), name
+        if not model.vocab.line_separator:  # its corpus has nothing where lines are empty
+            assert model.score("the sea\n\ncame\n\n") == model.score("the sea came"), name
+
+
 def test_texts_are_scored_together_as_alone(kinds: dict[str, LanguageModel]) -> None:
     texts = ["the sea came", "And, the zebra went\nout", "a no", "sea and sea", "the sea came in and the sea went out"]
     for name, model in kinds.items():
@@ -308,6 +322,18 @@ def test_words_of_a_text_need_not_have_spaces_between_them(models: Models) -> No
         ({"text": "the sea", "groups": [1]}, "groups are those of words: give words too"),
         ({"text": "a", "words": ["a"], "groups": [1]}, "with groups, give words and no text"),
         ({"words": ["the", "sea"], "groups": [1]}, "2 words, but 1 group:"),
+        ({"words": {"the", "sea"}}, "not set, which has no order: give a list"),
+        ({"text": {"the sea", "a"}}, "the text must be a string, not set, which has no order: give a list"),
+        ({"text": [["the", "sea"]]}, r"the text\[0\] must be a string, not list: join its words with spaces"),
+        ({"text": pd.DataFrame({"a": ["the"]})}, "not DataFrame: give one of its columns"),
+        (
+            {"words": pd.Series(["the", "sea"]), "groups": pd.Series([1, 2], index=[1, 0])},
+            "words and groups have different indexes: take both from one table, or use lists",
+        ),
+        (
+            {"text": pd.Series(["the sea", "a"]), "context": pd.Series(["a", "b"], index=[5, 6])},
+            "text and context have different indexes",
+        ),
         ({"text": "the sea", "by": "word", "entropy": True}, "entropy is that of tokens, not by = 'word'"),
         ({"words": ["the"], "by": "token"}, "by = 'token': with words it must be word"),
         ({"text": "the sea", "context": 3}, "the context must be a string, not int"),

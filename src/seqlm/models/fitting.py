@@ -17,7 +17,7 @@ from seqlm.core.errors import DataError, ParamsError, needs_extra
 from seqlm.core.layout import as_path
 from seqlm.core.settings import check, check_argument, plain_number
 from seqlm.models.info import ModelInfo, network_info
-from seqlm.models.inputs import is_collection, require_text
+from seqlm.models.inputs import require_several, require_strings, require_text
 from seqlm.models.networks import StaticNetwork
 from seqlm.models.ngrams import NGram
 from seqlm.models.scored_text import Ids
@@ -71,7 +71,8 @@ def fit_ngram(
     """Return an n-gram model of some texts, which are read one after another, without sentence
     marks.
 
-    ``texts``: one text, or several; a text may be a list of its words too, as in nltk. ``by``: the
+    ``texts``: one text, or several. Each of several may be a list of its words too, as in nltk:
+    ``[["the", "sea"]]`` is one text of two words, ``["the", "sea"]`` are two texts. ``by``: the
     kind of token, char or word. ``normalise``: ``letters`` cleans the texts as the book does, and
     later those that are scored; ``none`` leaves them as they are. ``min_freq``: rarer tokens are
     unknown. ``unknown``: how likely ``<unk>`` is in a Kneser-Ney model: as all words together that
@@ -145,16 +146,15 @@ def _split_infos(streams: Sequence[Ids], lengths: Sequence[int]) -> dict[str, Sp
 
 def _all_texts(texts: str | Iterable[str | Sequence[str]], function: str) -> Iterable[str]:
     """Yield the texts. Raises ParamsError for anything else, and for the name of a file."""
-    if not isinstance(texts, str) and not is_collection(texts):
-        advice = ": give its text, with read_text()" if isinstance(texts, Path) else ""
-        raise ParamsError(
-            f"{function}: texts must be a string or several, not {type(texts).__name__}{advice}"
-        )
-    for text in [texts] if isinstance(texts, str) else texts:
+    if isinstance(texts, str):
+        texts = [texts]
+    several = require_several(texts, f"{function}: texts must be a string or several")
+    for number, text in enumerate(several):
+        what = f"{function}: texts[{number}]"
         if isinstance(text, list | tuple):
-            yield " ".join(require_text(word, "a word") for word in text)
+            yield " ".join(require_strings(text, what))
             continue
-        text = require_text(text, "a text")
+        text = require_text(text, what)
         if (
             len(text[:_LONGEST_PATH].encode()) < _LONGEST_PATH
             and text.isprintable()

@@ -86,7 +86,11 @@ class Models(Mapping[str, LanguageModel]):
 
     @property
     def table(self) -> "pd.DataFrame":
-        """The main table: name, family and metrics of every model, the best one first."""
+        """The main table: name, family and metrics of every model, the best one first.
+
+        Raises DataError if these are saved models, which have none."""
+        if saved_names(self.layout.root):
+            raise DataError(f"{self.layout.root}: saved models have no table: open their run")
         return read_csv(self.layout.reports("evaluate", "table.csv"))
 
     def description(self, name: str) -> Description:

@@ -32,10 +32,10 @@ from seqlm.models.inputs import (
     Space,
     Texts,
     broadcast_contexts,
-    is_collection,
     parse_input,
-    require_strings,
+    require_same_index,
     require_text,
+    require_texts,
 )
 from seqlm.models.reader import Probs, Reader
 from seqlm.models.sampling import AtLeastOne, SamplingSettings, generate_ids
@@ -165,8 +165,10 @@ class LanguageModel(ABC):
             for text, text_nll in zip(texts, nll, strict=True)
         ]
 
-    @overload
-    def score(self, text: str, *, context: str | None = None) -> Score: ...
+    @overload  # a string is an iterable of strings too
+    def score(  # type: ignore[overload-overlap]
+        self, text: str, *, context: str | None = None
+    ) -> Score: ...
 
     @overload
     def score(self, text: Texts, *, context: str | Texts | None = None) -> list[Score]: ...
@@ -190,11 +192,14 @@ class LanguageModel(ABC):
         added and scored. Models from ARPA files with
         sentence marks score the first word after ``<s>``.
 
+        A list is several texts, not the words of one: for words, there is :meth:`surprisals`. For
+        models that know no line ends, a line end is a space.
+
         Raises DataError for a text without a scored token, and ParamsError for anything but
-        strings.
+        strings, a set, which has no order, and columns of different tables.
         """
-        is_single = not is_collection(text)
-        texts = [require_text(text, "the text")] if is_single else require_strings(text, "the text")
+        texts, is_single = require_texts(text, "the text")
+        require_same_index(text=text, context=context)
         scores = []
         for number, surprisals in enumerate(self.score_batch(self.encode_texts(texts, context))):
             which = f"{self.name}: {'the text' if is_single else f'text {number}'}"
@@ -243,6 +248,7 @@ class LanguageModel(ABC):
         Raises ParamsError if the text does not have the given words, and as :meth:`score` does.
         """
         inputs = parse_input(text, words, groups)
+        require_same_index(text=text, context=context)
         if by is None:
             by = "token" if words is None else "word"
         by = check_argument(by, "by", By, function="surprisals")
@@ -304,7 +310,7 @@ class LanguageModel(ABC):
         return pd.DataFrame({"token": tokens, "probability": probability, "bits": bits})
 
     @overload
-    def generate(
+    def generate(  # type: ignore[overload-overlap]
         self, prefix: str = "", num_preds: int = 100, **options: Unpack[GenerateOptions]
     ) -> str: ...
 
@@ -340,12 +346,7 @@ class LanguageModel(ABC):
         settings = SamplingSettings.checked(
             num_preds=num_preds, temperature=temperature, top_k=top_k, top_p=top_p, seed=seed
         )
-        is_single = not is_collection(prefix)
-        prefixes = (
-            [require_text(prefix, "the prefix")]
-            if is_single
-            else require_strings(prefix, "the prefix")
-        )
+        prefixes, is_single = require_texts(prefix, "the prefix")
         read = [self._read_prefix(text) for text in prefixes]
         rng = np.random.default_rng(settings.seed)
         texts = []

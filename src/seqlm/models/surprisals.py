@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 from seqlm.core.errors import DataError, ParamsError
 from seqlm.core.metrics import Nll, perplexity
 from seqlm.core.progress import count_noun
+from seqlm.core.text import LINE_ENDS
 from seqlm.models.encoding import EncodedText, Indices
 from seqlm.models.inputs import Space, SurprisalInput
 from seqlm.models.scored_text import chars_up_to_first, measure
@@ -36,9 +37,10 @@ HIGH_UNKNOWN_SHARE = 0.1
 REMOVED = "removed by cleaning"
 FIRST_IS_UNSCORED = "not scored: the model has no distribution of a first token"
 _CONTINUES = "part of the token before"
-_WORD = {"letters": re.compile(r"\S+"), "none": re.compile(r"[^ \t\r\n]+")}
+_WORD = {"letters": re.compile(r"\S+"), "none": re.compile(f"[^ \t{LINE_ENDS}]+")}
 """A word of a text that is not clean: without cleaning only spaces, tabs and line ends separate
 words."""
+_LINE_END = re.compile(f"[{LINE_ENDS}]")
 _BLANKS = re.compile("[ \n\t]")
 
 
@@ -223,7 +225,7 @@ def split_words(text: str, normalise: str) -> list[str]:
 
 def clean_words(words: Sequence[str], normalise: str) -> list[str]:
     """Return each word cleaned alone; "" if nothing is left of it."""
-    lines = "\n".join([" ".join(re.split(r"[\r\n]", word)) for word in words])
+    lines = "\n".join([_LINE_END.sub(" ", word) for word in words])
     cleaned = [line.strip(BLANKS) for line in clean_text(lines, normalise).split("\n")]
     return [*cleaned, *[""] * (len(words) - len(cleaned))][: len(words)]
 
