@@ -5,8 +5,10 @@ import math
 import pickle  # noqa: TID251 (what a process pool does)
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from itertools import pairwise
 from pathlib import Path
+from threading import Barrier
 from typing import Any
 
 import numpy as np
@@ -124,6 +126,26 @@ def test_a_model_is_asked_for_by_its_name(models: Models, tmp_path: Path) -> Non
         open_models(models.layout.root, device)["small"]
     with pytest.raises(DataError, match="holds no finished run"):
         open_models(tmp_path)
+
+
+def test_several_threads_open_one_model(models: Models) -> None:
+    again, barrier = open_models(models.layout.root), Barrier(8)
+
+    def open_mixture(_: int) -> LanguageModel:
+        barrier.wait()
+        return again[next(iter(again.mixtures))]
+
+    with ThreadPoolExecutor(8) as pool:
+        assert len(set(map(id, pool.map(open_mixture, range(8))))) == 1
+
+
+def test_a_reader_refuses_what_is_no_id(models: Models) -> None:
+    for model in models.values():
+        last = len(model.vocab) - 1
+        for token_id in (-1, last + 1, 1.0, "a", None):
+            with pytest.raises(ValueError, match=f"^read: token_id = .*: must be an integer from 0 to {last}$"):
+                model.reader().read(token_id)  # type: ignore[arg-type]
+        model.reader().read(np.int64(1))  # type: ignore[arg-type]
 
 
 def test_models_can_be_pickled_and_copied(models: Models) -> None:

@@ -313,7 +313,7 @@ class CharFromWords(LanguageModel):
     def _token_nll(self, ids: Ids) -> Nll:
         return self._lexicon.nll(self.vocab.decode(ids.tolist()), self._recounting)
 
-    def reader(self) -> Reader:
+    def _reader(self) -> Reader:
         return _CharacterReader(self._lexicon, self.vocab.tokens, self._recounting)
 
 
@@ -325,8 +325,8 @@ class _CharacterReader(Reader):
         self._predictor = CharacterPredictor(lexicon, recounting.model_after(()))
         self._state, self._words, self._num_read = self._predictor.begin(), list[int](), 0
 
-    def read(self, token: int) -> None:
-        step = self._predictor.step(self._state, self._characters[token])
+    def _read(self, token_id: int) -> None:
+        step = self._predictor.step(self._state, self._characters[token_id])
         self._state = step.state
         self._words += step.words
         self._num_read += 1

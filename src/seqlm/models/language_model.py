@@ -108,9 +108,15 @@ class LanguageModel(ABC):
         faster."""
         return [self._token_nll(ids) for ids in texts]
 
-    @abstractmethod
     def reader(self) -> Reader:
         """Return a fresh reader; a dynamic model's also learns as it reads."""
+        reader = self._reader()
+        reader.vocab_size = len(self.vocab)
+        return reader
+
+    @abstractmethod
+    def _reader(self) -> Reader:
+        """Return a fresh reader."""
 
     def write(self, layout: Layout) -> None:  # noqa: ARG002 (for other models)
         """Write the files that the model needs to the folder of a run. Raises ParamsError if it has
