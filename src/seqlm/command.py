@@ -7,6 +7,7 @@ seqlm generate my-lstm "The " --num-preds 200 --seed 1
 
 import math
 import sys
+import warnings
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -27,6 +28,7 @@ class _Group(click.Group):
     """Commands whose errors are one line and an exit code."""
 
     def main(self, *args: Any, **extra: Any) -> Any:
+        warnings.showwarning = lambda message, *_: click.echo(f"warning: {message}", err=True)
         try:
             return super().main(*args, **extra | {"standalone_mode": False})
         except click.UsageError as error:

@@ -1,6 +1,7 @@
 """n-gram models that are trained and exchanged from Python."""
 
 import math
+import warnings
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -38,6 +39,24 @@ def test_only_kneser_ney_has_the_form_of_an_arpa_file(tmp_path: Path) -> None:
     assert read.score(TEST).nll == pytest.approx(seqlm.fit_ngram(TRAIN).score(TEST).nll, rel=1e-5)
     with pytest.raises(SeqlmError, match="only static Kneser-Ney models"):
         seqlm.fit_ngram(TRAIN, smoothing="laplace").to_arpa(tmp_path / "x.arpa")
+
+
+def test_invalid_discounts_are_replaced_with_one_warning() -> None:
+    message = "fit_ngram: the estimated Kneser-Ney discounts of order 1, 2 are not valid: 0.5, 1, 1.5 replace them"
+    with pytest.warns(UserWarning, match=message) as found:
+        seqlm.fit_ngram("the sea came in", 2)
+    assert [warning.filename for warning in found] == [__file__]
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        seqlm.fit_ngram("the sea came in", 2, smoothing="laplace")
+        seqlm.fit_ngram(TRAIN, 3, "char")
+
+
+def test_add_one_is_an_epsilon_of_the_size_of_the_vocabulary() -> None:
+    text, size = "a b a c", 4  # with <unk>
+    model = seqlm.fit_ngram(text, 1, smoothing="laplace", epsilon=size)
+    counts = [0, 2, 1, 1]
+    assert model.reader().next_probs() == pytest.approx([(count + 1) / (4 + size) for count in counts])
 
 
 def test_texts_may_be_lists_of_words_or_lines() -> None:

@@ -25,7 +25,7 @@ from seqlm.networks.network import Network
 from seqlm.networks.settings import NetworkSettings
 from seqlm.ngrams.counts.counting import count_ngrams
 from seqlm.ngrams.models.base import NGramModel
-from seqlm.ngrams.models.kneser_ney import KneserNey
+from seqlm.ngrams.models.kneser_ney import KneserNey, describe_fallback
 from seqlm.ngrams.models.laplace import Laplace
 from seqlm.ngrams.settings import Epsilon, Unknown
 from seqlm.preprocess.cleaning import clean_text
@@ -77,8 +77,13 @@ def fit_ngram(
     later those that are scored; ``none`` leaves them as they are. ``min_freq``: rarer tokens are
     unknown. ``unknown``: how likely ``<unk>`` is in a Kneser-Ney model: as all words together that
     the texts have once (``good_turing``), or as any other word that they lack (``uniform``, KenLM's
-    way). ``epsilon``: that of every order in a Laplace model. Raises ParamsError for a wrong
-    argument, and DataError if the texts have fewer tokens than ``order``.
+    way). ``epsilon``: that of every order in a Laplace model: so many tokens are added to the
+    counts of a context, spread over the vocabulary as the order below predicts (8.3.5). So 1 is not
+    add-one smoothing; in a model of order 1, ``epsilon`` equal to the size of the vocabulary, with
+    ``<unk>``, is.
+
+    Warns if the texts are too short for some of the Kneser-Ney discounts. Raises ParamsError for a
+    wrong argument, and DataError if the texts have fewer tokens than ``order``.
     """
     order = _checked(order, "order", Order)
     by = _checked(by, "by", Token)
@@ -93,7 +98,12 @@ def fit_ngram(
     method: type[NGramModel] = KneserNey if smoothing == "kneser_ney" else Laplace
     text = "\n".join(clean_text(text, normalise) for text in _all_texts(texts, "fit_ngram"))
     vocab, (train,) = _encode([text], by, normalise, min_freq, "fit_ngram", min_tokens=order)
-    return NGram.of(method.build(count_ngrams(train, len(vocab), order), settings)[-1], vocab)
+    model = method.build(count_ngrams(train, len(vocab), order), settings)[-1]
+    # Single characters are so few, and so frequent, that their discounts hardly matter.
+    orders = [n for n in getattr(model, "fallback_orders", ()) if n > 1 or by == "word"]
+    if orders:
+        warnings.warn(f"fit_ngram: {describe_fallback(orders)}", stacklevel=2)
+    return NGram.of(model, vocab)
 
 
 def _encode(
