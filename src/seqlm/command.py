@@ -157,20 +157,21 @@ def score(model: Path, text: Path, by: str | None, page: Path | None, names: Seq
 
     Example: seqlm score my-lstm other.txt --by word > surprisals.csv
     """
-    from seqlm.models.user_text import describe_score, read_user_text
+    from seqlm.models.user_text import describe_score, text_name
 
-    models = open_models(model, names)
-    user_text = read_user_text(text, models[0].vocab.normalise, sys.stdin.buffer)
+    models, content = open_models(model, names), _read(text)
     if by is not None:
-        _write_surprisals(models, user_text.original, by)
+        _write_surprisals(models, content, by)
         return
-    scored = {one.name: one.score_text(user_text.original) for one in models}
-    for remark in user_text.remarks:
-        click.echo(remark)
-    for name, surprisals in scored.items():
-        click.echo("\n".join(describe_score(name, surprisals)))
+    scored, remarks = {}, []
+    for one in models:
+        scored[one.name] = one.score_text(content)
+        score = scored[one.name].score(f"{one.name}: {text_name(text)}", content)
+        click.echo(f"{one.name}: {describe_score(score, one.vocab.kind)}")
+        remarks += [f"{one.name}: {remark}" for remark in score.remarks]
+    click.echo("\n".join(remarks), nl=bool(remarks))
     if page is not None:
-        _write_page(page, Path(user_text.name).name, scored, user_text.remarks)
+        _write_page(page, Path(text_name(text)).name, scored, remarks)
 
 
 def _write_surprisals(models: "Sequence[LanguageModel]", text: str, by: Any) -> None:
@@ -186,12 +187,17 @@ def _write_surprisals(models: "Sequence[LanguageModel]", text: str, by: Any) -> 
 def _write_page(page: Path, name: str, scored: Any, remarks: Sequence[str]) -> None:
     from seqlm.core.errors import needs_extra
     from seqlm.core.files import write_text
+    from seqlm.models.user_text import MAX_SHOWN_CHARS
 
     with needs_extra("pipeline", "a page"):
         from seqlm.pipeline.report.page import build_surprisal_page
         from seqlm.pipeline.score.excerpts import page_content
 
     content = {model: page_content(surprisals) for model, surprisals in scored.items()}
+    length = max(len(surprisals.encoded.text) for surprisals in scored.values())
+    if length > MAX_SHOWN_CHARS:
+        shown = f"this page shows the first {MAX_SHOWN_CHARS:,} of {length:,} characters"
+        remarks = [*remarks, shown]
     write_text(page, build_surprisal_page(name, content, remarks))
     click.echo(f"the page: {page}")
 

@@ -56,7 +56,7 @@ def total_bits(model: LanguageModel, text: str, context: str | None = None) -> f
     if not found.metrics["tokens"]:
         return 0.0
     score = model.score(text, context=context)
-    assert found.score("the text")[:-1] == score[:-1]
+    assert found.score("the text", text)[:-1] == score[:-1]
     return (score.nll + found.encoded.spelling[np.isfinite(found.nll)].sum()) / math.log(2)
 
 

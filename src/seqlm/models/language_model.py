@@ -19,13 +19,7 @@ from seqlm.core.errors import DataError, ParamsError
 from seqlm.core.layout import Layout
 from seqlm.core.metrics import Nll
 from seqlm.core.settings import check_argument
-from seqlm.models.encoding import (
-    EncodedText,
-    clean_after_context,
-    clean_prefix,
-    cleaning_remarks,
-    encode,
-)
+from seqlm.models.encoding import EncodedText, clean_after_context, clean_prefix, encode
 from seqlm.models.info import ModelInfo
 from seqlm.models.inputs import (
     By,
@@ -206,11 +200,13 @@ class LanguageModel(ABC):
         """
         texts, is_single = require_texts(text, "the text")
         require_same_index(text=text, context=context)
-        scores = []
-        for number, surprisals in enumerate(self.score_batch(self.encode_texts(texts, context))):
-            which = f"{self.name}: {'the text' if is_single else f'text {number}'}"
-            remarks = cleaning_remarks(texts[number], self.vocab.normalise)
-            scores.append(surprisals.score(which, remarks))
+        scored = zip(texts, self.score_batch(self.encode_texts(texts, context)), strict=True)
+        scores = [
+            surprisals.score(
+                f"{self.name}: {'the text' if is_single else f'text {number}'}", original
+            )
+            for number, (original, surprisals) in enumerate(scored)
+        ]
         return scores[0] if is_single else scores
 
     def surprisals(

@@ -9,7 +9,7 @@ Schuler 2024).
 
 import math
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import chain
@@ -22,10 +22,9 @@ from seqlm.core.errors import DataError, ParamsError
 from seqlm.core.metrics import Nll, perplexity
 from seqlm.core.progress import count_noun
 from seqlm.core.text import LINE_ENDS
-from seqlm.models.encoding import EncodedText, Indices
+from seqlm.models.encoding import EncodedText, Indices, cleaning_remarks
 from seqlm.models.inputs import Space, SurprisalInput
 from seqlm.models.scored_text import chars_up_to_first, measure
-from seqlm.ngrams.arpa import MARKS
 from seqlm.preprocess.cleaning import clean_text
 from seqlm.vocab.separators import BLANKS
 
@@ -119,51 +118,43 @@ class TextSurprisals:
         num_chars = text.num_chars - chars_up_to_first(text.vocab, text.text, text.tokens[0])
         return measure(self.nll[1:], replace(text, num_chars=num_chars, spelling=text.spelling[1:]))
 
-    def score(self, which: str, remarks: Sequence[str] = ()) -> Score:
-        """Return the figures that sum up the surprisals, with remarks on them after those on the
-        cleaning of the text.
+    def score(self, which: str, original: str) -> Score:
+        """Return the figures that sum up the surprisals of a text, which was ``original`` before
+        cleaning.
 
         Raises DataError, which calls the text ``which``, if it has no scored token.
         """
-        metrics, scored = self.metrics, slice(self.first_is_unscored, None)
-        if not metrics["tokens"]:
-            number = count_noun(len(self.nll), self.encoded.vocab.token_kind.noun)
+        vocab, scored = self.encoded.vocab, slice(self.first_is_unscored, None)
+        nll, spelling = self.nll[scored], self.encoded.spelling[scored]
+        noun, num_known = vocab.token_kind.noun, int(np.count_nonzero(spelling == 0))
+        if not len(nll):
+            number = count_noun(len(self.nll), noun)
             raise DataError(f"{which} has only {number} that can be scored: use a longer text")
-        bits, all_perplexity = (
-            math.inf if metrics[name] is None else metrics[name]
-            for name in ("bits_per_character", "perplexity")
-        )
-        nll, is_known = self.nll[scored], self.encoded.spelling[scored] == 0
-        num_known = int(np.count_nonzero(is_known))
-        return Score(
-            tokens=metrics["tokens"],
-            nll=float(nll.sum()),
-            bits_per_character=bits,
-            perplexity=all_perplexity,
-            perplexity_known=(
-                perplexity(float(nll[is_known].sum()), num_known) if num_known else math.nan
-            ),
-            unknown_share=metrics["unknown_share"],
-            remarks=(*remarks, *self._remarks(nll, self.encoded.spelling[scored])),
-        )
-
-    def _remarks(self, nll: Nll, spelling: Nll) -> Iterator[str]:
-        """Yield what makes the figures of the scored tokens misleading."""
-        nouns, unknown_share = (
-            f"{self.encoded.vocab.token_kind.noun}s",
-            self.metrics["unknown_share"],
-        )
-        if math.isinf(nll.sum()):
+        total, bits = float(nll.sum()), self.metrics["bits_per_character"]
+        share = self.metrics["unknown_share"]
+        remarks = cleaning_remarks(original, vocab.normalise)
+        if math.isinf(total):
             token = self.encoded.tokens[int(np.isinf(self.nll).argmax())]
-            why = ": it is a mark that the model sets itself" if token in MARKS else ""
-            yield f"perplexity is infinite, because {token!r} has probability 0{why}"
-        if unknown_share > HIGH_UNKNOWN_SHARE:
-            yield (
-                f"{unknown_share:.0%} of the {nouns} are unknown, which can make perplexity low: "
+            remarks.append(f"perplexity is infinite, because {token!r} has probability 0")
+        if share > HIGH_UNKNOWN_SHARE:
+            remarks.append(
+                f"{share:.0%} of the {noun}s are unknown, which can make perplexity low: "
                 "compare bits per character"
             )
-        if spelling.sum() > nll.sum() + self.encoded.separator_nll:
-            yield f"most of the bits are the cost of spelling {nouns} that the model does not know"
+        if spelling.sum() > total + self.encoded.separator_nll:
+            remarks.append(
+                f"most of the bits are the cost of spelling {noun}s that the model does not know"
+            )
+        known = float(nll[spelling == 0].sum())
+        return Score(
+            tokens=len(nll),
+            nll=total,
+            bits_per_character=math.inf if bits is None else bits,
+            perplexity=perplexity(total, len(nll)),
+            perplexity_known=perplexity(known, num_known) if num_known else math.nan,
+            unknown_share=share,
+            remarks=tuple(remarks),
+        )
 
     @property
     def bits(self) -> NDArray[np.float64]:
