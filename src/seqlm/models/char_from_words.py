@@ -222,7 +222,7 @@ class CharacterPredictor:
         prob = self._separators.after_word.get(NO_SEPARATOR, 0.0)
         # A word that begins here can only lose probability to its first letter.
         min_mass = MIN_SHARE * _total(following)
-        for hypothesis in hypotheses:
+        for hypothesis in hypotheses if prob else ():
             mass, context, ended = self._after_word(hypothesis, prob)
             if mass > min_mass:
                 new_word = self._new_word(context, ended, mass)
