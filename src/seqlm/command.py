@@ -57,7 +57,7 @@ def main() -> None:
     """Train, score and sample language models of text, from n-grams to recurrent networks.
 
     MODEL is a folder that `seqlm fit`, `model.save` or the pipeline wrote, or an ARPA file.
-    A text is the path of a UTF-8 file, plain or packed with gzip; - is standard input.
+    A text is the path of a UTF-8 file, plain or packed; - is standard input.
     """
 
 

@@ -220,6 +220,9 @@ def test_temperature_top_k_and_nucleus_by_hand() -> None:
     # Without <unk>, p is 0.6, 0.3, 0.1: the first holds less than 0.7, the first two hold 0.9.
     assert (pick(1.0, top_p=0.7) > 0).tolist() == [False, True, True, False]
     assert (pick(1.0, top_p=0.5) > 0).tolist() == [False, True, False, False]
+    # Of equally likely tokens the first is chosen, and a first token that has all of top_p stays alone.
+    assert pick(0, probs=[0.1, 0.3, 0.3, 0.3]).tolist() == [0, 1, 0, 0]
+    assert pick(1.0, top_p=0.5, probs=[0, 0.5, 0.25, 0.25]).tolist() == [0, 1, 0, 0]
 
 
 @given(

@@ -40,7 +40,7 @@ def kinds(models: Models) -> dict[str, LanguageModel]:
     """Models of every kind, of texts that are cleaned and that are not, with each way to join lines."""
     found: dict[str, LanguageModel] = {name: models[name] for name in CHOSEN}
     found["mixture"] = next(each for each in models.values() if each.info.family == "mixture")
-    found["arpa"] = seqlm.open_arpa(LMPLZ)
+    found["arpa"] = seqlm.open_arpa(LMPLZ, eos=False)
     for name, (kind, separator) in UNCLEANED.items():
         vocab = replace(models[f"{kind}-uniform"].vocab, line_separator=separator, normalise="none", separators=None)
         found[name] = NGram.of(Uniform(NgramCounts([(np.arange(len(vocab)),) * 2])), vocab)

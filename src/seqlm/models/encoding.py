@@ -19,7 +19,7 @@ from seqlm.core.errors import DataError
 from seqlm.core.progress import count_noun
 from seqlm.core.text import LINE_END, LINE_ENDS, SPACE, TAB
 from seqlm.models.inputs import Space
-from seqlm.models.scored_text import Stream
+from seqlm.models.scored_text import Ids, Stream
 from seqlm.models.spelling import unknown_costs
 from seqlm.preprocess.cleaning import Letters, clean_text, decoding_warnings
 from seqlm.vocab.separators import BLANKS, Separators, count_separators
@@ -46,6 +46,7 @@ class EncodedText(Stream):
         vocab: Vocab,
         text: str,
         tokens: Sequence[str],
+        ids: Ids,
         is_scored: NDArray[np.bool_],
         *,
         lengths: Indices,
@@ -53,7 +54,7 @@ class EncodedText(Stream):
         separator_nll: float,
     ) -> Self:
         """A text, given all ``tokens`` of it and its context, and the lengths of all of them."""
-        ids, scored = vocab.encode(tokens), list(compress(tokens, is_scored.tolist()))
+        scored = list(compress(tokens, is_scored.tolist()))
         return cls(
             input_ids=ids,
             is_scored=is_scored,
@@ -71,7 +72,8 @@ class EncodedText(Stream):
         """The number of non-blank characters in each scored token."""
         if not self.vocab.token_kind.is_lossless:
             return self.lengths
-        codes = np.frombuffer(self.text.encode("utf-32-le"), np.uint32)
+        joined = self.text.replace("\n", self.vocab.line_separator)
+        codes = np.frombuffer(joined.encode("utf-32-le"), np.uint32)
         is_nonblank = (codes != LINE_END) & (codes != SPACE) & (codes != TAB)
         num_before = np.append(0, np.cumsum(is_nonblank))
         ends = np.cumsum(self.lengths)
@@ -91,18 +93,24 @@ def encode(vocab: Vocab, context: str, text: str) -> EncodedText:
     else:
         is_scored = np.arange(len(tokens)) >= len(vocab.tokenize(context))
         num_chars = len(text)
-        # The separator after a context belongs to the text.
-        shape = _WORD.sub("x", context[-1:] + text)
-        separator_nll = _count_separators(shape, vocab.line_separator).nll(vocab.separators)
+        counted = _count_separators(word_shape(context, text), vocab.line_separator)
+        separator_nll = counted.nll(vocab.separators)
     return EncodedText.from_tokens(
         vocab,
         text,
         tokens,
+        vocab.encode(tokens),
         is_scored,
         lengths=lengths,
         num_chars=num_chars,
         separator_nll=separator_nll,
     )
+
+
+def word_shape(context: str, text: str) -> str:
+    """Return a text with one letter in place of each word, after the separator that ends its
+    context, which belongs to the text."""
+    return _WORD.sub("x", context[-1:] + text)
 
 
 @lru_cache(1000)  # sentences share a few shapes
@@ -127,7 +135,7 @@ def _clean(vocab: Vocab, text: str) -> str:
     last ones are nothing.
     """
     text, separator = clean_text(text, vocab.normalise), vocab.line_separator
-    if separator == "\n" or "\n" not in text:
+    if "\n" in vocab or separator == "\n" or "\n" not in text:
         return text
     blank = vocab.blank if vocab.token_kind.is_character else " "
     return text.replace("\n", blank) if separator else _LINE_ENDS.sub(blank, text.rstrip("\n"))

@@ -220,11 +220,14 @@ def fit_network(
 
     ``progress`` shows a progress bar. With the path of a ``checkpoint``, a call that was
     interrupted continues where it was, to the same weights; when it has finished, the file holds
-    the result.
+    the result. (The setting of a run that is called ``checkpoint`` is always ``best`` here.)
 
     Raises ParamsError for a wrong argument, DataError for a text that is too short, MachineError
     if a package or device is missing, and DivergenceError if the loss is not finite.
     """
+    if checkpoint in ("best", "last"):
+        problem = "should be the path of a file; the best weights on val are always kept"
+        raise ParamsError(f"fit_network: checkpoint = {checkpoint!r}: {problem}")
     arguments = _NetworkArguments(model, by, normalise, val, min_freq)
     train_text, val_text = arguments.split(texts)
     vocab, (train_ids, val_ids) = arguments.encode(train_text, val_text)
@@ -253,16 +256,14 @@ def _train(
         begins_with = arrays_digest(trainer.network.weight_copies())
         key = checkpoint_key(trainer.config, vocab, trainer.ranks.size) + begins_with
         kept = Checkpoint(as_path(checkpoint, "checkpoint"), key)
-        if state := kept.load():
-            trainer.restore(state)
-        elif kept.path.exists():
+        if not kept.restore(trainer) and kept.path.exists():
             reason = "it is of another text, other settings or another version"
             warnings.warn(f"{kept.path} is not used: {reason}", stacklevel=3)
         callbacks.append(periodic_saver(kept))
     with terminal(trainer, vocab, is_hidden=not progress) as show:
         trainer.train(show, *callbacks)
     if kept is not None:
-        kept.save(trainer.state())
+        kept.save(trainer)
 
 
 class _NetworkArguments:

@@ -200,12 +200,14 @@ def align_words(text: EncodedText, words: Sequence[str], space: Space) -> WordAl
     ends = np.cumsum(nonblank_chars)
     first_nonblank = ends - nonblank_chars
     # A blank alone belongs to the nonblank character after it (1, above), or to that before it (0),
-    # as a byte always does that continues a character.
-    continues = (text.lengths == 0) & kind.is_lossless
+    # as a byte always does that continues a character. The end of a sentence belongs to no word.
+    is_empty = text.lengths == 0
+    continues = is_empty & (not kind.has_unknown)
     first_nonblank -= (nonblank_chars == 0) & (continues | (space == "after"))
     last = max(int(ends[-1]), 1) - 1 if len(ends) else 0
     word_ends = np.cumsum(_nonblank_lengths(text.text, cleaned))
     word_of_token = np.searchsorted(word_ends, np.clip(first_nonblank, 0, last), side="right")
+    word_of_token[is_empty & ~continues] = len(cleaned)
     return WordAlignment(cleaned, word_of_token)
 
 

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from seqlm.core.errors import DataError
-from seqlm.core.files import open_maybe_gzipped
+from seqlm.core.files import open_unpacked
 from seqlm.core.progress import count_noun, shown
 from seqlm.models.surprisals import Score
 from seqlm.preprocess.cleaning import decode_raw
@@ -22,7 +22,8 @@ def text_name(path: Path) -> str:
 
 
 def read_text_file(path: Path, stdin: BinaryIO) -> str:
-    """Return the text of a UTF-8 file, plain or packed with gzip; the path ``-`` is ``stdin``.
+    """Return the text of a UTF-8 file, plain or packed with gzip, bzip2 or xz; the path ``-`` is
+    ``stdin``.
 
     Raises DataError if it cannot be read or decoded.
     """
@@ -30,7 +31,7 @@ def read_text_file(path: Path, stdin: BinaryIO) -> str:
     if path == STDIN:
         content = stdin.read()
     elif path.is_file():
-        with open_maybe_gzipped(path, name) as file:
+        with open_unpacked(path, name) as file:
             content = file.read()
     else:
         problem = "not a regular file" if path.exists() else "no such file"

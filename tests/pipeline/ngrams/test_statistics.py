@@ -30,6 +30,10 @@ def whole_text(folder: Path, texts: list[str], kind: Kind, separator: str = "", 
     return join_splits(load_corpus(folder / "corpus"), None, folder)
 
 
+def test_ngrams_that_occur_once_are_not_fitted() -> None:
+    assert fit_zipf(np.array([8, 4, 2, 1, 1]))["max_rank"] == 3
+
+
 @given(
     contents,
     st.sampled_from(["char", "word"]),

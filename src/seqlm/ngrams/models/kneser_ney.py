@@ -12,9 +12,9 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from seqlm.ngrams.counts.count_tables import BLOCK_ROWS, Ids, NgramCounts, Probs, Rows, Table
-from seqlm.ngrams.models.base import Fit, NGramModel
-from seqlm.ngrams.settings import NgramsParams, Unknown
+from seqlm.ngrams.counts.count_tables import BLOCK_ROWS, NgramCounts, Probs, Rows, Table
+from seqlm.ngrams.models.base import NGramModel
+from seqlm.ngrams.settings import Unknown
 
 Discounts = tuple[float, float, float]
 
@@ -91,15 +91,15 @@ def _discounts_of(counts: NDArray[np.integer], discounts: Discounts) -> Probs:
 def _estimate_discounts(adjusted: NDArray[np.integer]) -> Discounts:
     """Return the discounts that follow from the counts of counts.
 
-    If one of them is negative, larger than its count or undefined, the fallback replaces all three.
+    If one of them is negative or undefined, the fallback replaces all three. None is larger than
+    its count.
     """
     ones, twos, threes, fours = (int(np.count_nonzero(adjusted == k)) for k in (1, 2, 3, 4))
     if not (ones and twos and threes):
         return FALLBACK_DISCOUNTS
     y = ones / (ones + 2 * twos)
     discounts = 1 - 2 * y * twos / ones, 2 - 3 * y * threes / twos, 3 - 4 * y * fours / threes
-    is_valid = all(0 <= discount <= count for count, discount in enumerate(discounts, start=1))
-    return discounts if is_valid else FALLBACK_DISCOUNTS
+    return discounts if min(discounts) >= 0 else FALLBACK_DISCOUNTS
 
 
 class KneserNey(NGramModel):
@@ -144,12 +144,6 @@ class KneserNey(NGramModel):
         highest = self.counts.table(self.order)
         of_highest = OrderStatistics.of(highest, highest.counts)
         return [*(lower[n] for n in range(1, self.order)), of_highest]
-
-    @classmethod
-    def fit(cls, counts: NgramCounts, val_ids: Ids, params: NgramsParams) -> Fit:  # noqa: ARG003
-        """Give ``<unk>`` the share that Good and Turing estimate, which costs least on texts with
-        new words."""
-        return Fit({"unknown": "good_turing"})
 
     @classmethod
     def build(cls, counts: NgramCounts, settings: Mapping[str, Any]) -> Sequence[Self]:

@@ -1,8 +1,7 @@
 """The list of smoothing methods, and their models on disk.
 
 To add a method, write a subclass of :class:`~seqlm.ngrams.models.base.NGramModel` in a module of
-its own, and append it to the list. If it has settings, they belong in
-:class:`~seqlm.ngrams.settings.NgramsParams` and ``params.yaml``.
+its own, and append it to the list. The pipeline chooses its settings.
 
 On disk the models of a text are its counts as arrays, and ``models.json`` with the settings.
 """
@@ -24,26 +23,13 @@ from seqlm.core.files import (
     write_npy_blocks,
 )
 from seqlm.core.layout import MODEL_FORMAT
-from seqlm.ngrams.counts.count_tables import BLOCK_ROWS, Ids, NgramCounts
-from seqlm.ngrams.models.base import Fit, NGramModel, Uniform
+from seqlm.ngrams.counts.count_tables import BLOCK_ROWS, NgramCounts
+from seqlm.ngrams.models.base import NGramModel, Uniform
 from seqlm.ngrams.models.kneser_ney import KneserNey
 from seqlm.ngrams.models.laplace import Laplace
-from seqlm.ngrams.settings import NgramsParams
 
 SMOOTHINGS: tuple[type[NGramModel], ...] = (Uniform, Laplace, KneserNey)
 """In the order of the tables."""
-
-
-def fit_smoothings(
-    counts: NgramCounts, val_ids: Ids, params: NgramsParams, *, has_unknown: bool = True
-) -> dict[str, Fit]:
-    """Return how each smoothing method is set for a text: the counts come from train, choices from
-    val.
-
-    ``has_unknown``: whether a text may have tokens that the vocabulary lacks.
-    """
-    fits = {method.smoothing: method.fit(counts, val_ids, params) for method in SMOOTHINGS}
-    return fits if has_unknown else fits | {KneserNey.smoothing: Fit({"unknown": "uniform"})}
 
 
 def build_models(

@@ -8,7 +8,7 @@ from functools import cache
 from seqlm.core.layout import Layout
 from seqlm.models.index import Models
 from seqlm.models.language_model import LanguageModel
-from seqlm.train.settings import run_names
+from seqlm.pipeline.train.configs import run_names
 from seqlm.vocab.corpus import AUTO, load_split, occurs, prompts
 from seqlm.vocab.kinds import Kind
 from seqlm.vocab.vocabulary import Vocab

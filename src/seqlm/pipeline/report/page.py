@@ -18,8 +18,8 @@ from seqlm.pipeline.report.drawing import CORPORA, MAX_RUNS, extreme_models
 from seqlm.pipeline.report.formats import number_or_infinite, percent, plus_minus, unbroken
 from seqlm.pipeline.report.passages import align, shaded_line
 from seqlm.pipeline.report.rendering import render
+from seqlm.pipeline.train.configs import run_names
 from seqlm.preprocess.cleaning import Letters, decoding_warnings
-from seqlm.train.settings import run_names
 from seqlm.vocab.corpus import load_split
 from seqlm.vocab.kinds import ALL
 from seqlm.vocab.vocabulary import Vocab

@@ -24,7 +24,7 @@ from seqlm.ngrams.models.kneser_ney import KneserNey
 from seqlm.ngrams.models.registry import load_counts
 from seqlm.pipeline.report.rendering import render
 from seqlm.pipeline.report.statements import read_main_table, showcase_models
-from seqlm.train.settings import run_names
+from seqlm.pipeline.train.configs import run_names
 from seqlm.vocab.corpus import load_split
 from seqlm.vocab.vocabulary import Vocab
 
