@@ -25,7 +25,7 @@ from seqlm.core.layout import Layout
 from seqlm.core.settings import Device
 from seqlm.models.index import Models, open_models
 from seqlm.models.language_model import LanguageModel
-from seqlm.models.sampling import sample_token
+from seqlm.models.sampling import SamplingSettings, sample_token
 from seqlm.pipeline.score.heldout import Heldout
 from seqlm.pipeline.score.scores import Scores
 from smoke import ROOT
@@ -196,11 +196,15 @@ def test_every_wrong_argument_is_refused_by_one_class_of_errors(models: Models) 
 PROBS = np.array([0.5, 0.3, 0.15, 0.05])
 
 
+def limits(temperature: float, top_k: int | None, top_p: float | None) -> SamplingSettings:
+    return SamplingSettings.checked(num_preds=1, temperature=temperature, top_k=top_k, top_p=top_p, seed=0)
+
+
 def pick(
     temperature: float, top_k: int | None = None, top_p: float | None = None, draws: int = 2000, probs: Any = PROBS
 ) -> np.ndarray:
-    rng = np.random.default_rng(0)
-    drawn = [sample_token(np.array(probs), rng, temperature, top_k, top_p) for _ in range(draws)]
+    rng, settings = np.random.default_rng(0), limits(temperature, top_k, top_p)
+    drawn = [sample_token(np.array(probs), settings, rng) for _ in range(draws)]
     return np.bincount(drawn, minlength=4) / draws
 
 
@@ -234,7 +238,7 @@ def test_temperature_top_k_and_nucleus_by_hand() -> None:
 def test_a_possible_token_can_be_drawn_at_any_temperature(
     temperature: float, probs: list[float], top_k: int | None, top_p: float | None
 ) -> None:
-    chosen = sample_token(np.array(probs), np.random.default_rng(0), temperature, top_k, top_p)
+    chosen = sample_token(np.array(probs), limits(temperature, top_k, top_p), np.random.default_rng(0))
     assert chosen >= 1
     assert probs[chosen] > 0
 

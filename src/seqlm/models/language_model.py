@@ -189,8 +189,8 @@ class LanguageModel(ABC):
         which it does not score. ``context`` is text that the model reads first instead, without
         being scored on it: one for all texts, or a list with one for each. Spaces and line ends at
         its end are part of it. If it has none there, and the text begins with none, a space is
-        added and scored. Models from ARPA files with
-        sentence marks score the first word after ``<s>``.
+        added and scored. Models from ARPA files with sentence marks score the first word after
+        ``<s>``.
 
         A list is several texts, not the words of one: for words, there is :meth:`surprisals`. For
         models that know no line ends, a line end is a space.
@@ -251,8 +251,7 @@ class LanguageModel(ABC):
         """
         inputs = parse_input(text, words, groups)
         require_same_index(text=text, context=context)
-        if by is None:
-            by = "token" if words is None else "word"
+        by = by or ("token" if words is None else "word")
         by = check_argument(by, "by", By, function="surprisals")
         space = check_argument(space, "space", Space, function="surprisals")
         if words is not None and by != "word":
