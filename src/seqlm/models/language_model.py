@@ -159,11 +159,12 @@ class LanguageModel(ABC):
     def score_batch(self, texts: Sequence[EncodedText]) -> list[TextSurprisals]:
         """Return the surprisals of texts, each as if it were alone."""
         ids = [text.input_ids for text in texts]
-        nll = self.batch_nll(ids) if len(ids) > 1 else [*map(self._token_nll, ids)]
-        return [
-            TextSurprisals.from_stream(text, text_nll, self._nll_without_context)
-            for text, text_nll in zip(texts, nll, strict=True)
-        ]
+        after_first = self.batch_nll(ids) if len(ids) > 1 else [*map(self._token_nll, ids)]
+        scored = []
+        for text, nll in zip(texts, after_first, strict=True):
+            nll = np.concatenate([self._nll_without_context[text.input_ids[:1]], nll])
+            scored.append(TextSurprisals(text, nll[text.is_scored]))
+        return scored
 
     @overload  # a string is an iterable of strings too
     def score(  # type: ignore[overload-overlap]

@@ -62,13 +62,17 @@ class StaticNetwork(LanguageModel):
         self.network = network
 
     def write(self, layout: Layout) -> None:
-        network, name = self.network, self.name
-        self.vocab.save(layout.vocab(self.vocab.kind))
-        defaults = {"device": "cpu", "num_threads": default_threads()}
-        settings = network.settings
-        weights = network.weight_copies()
-        info, folder = asdict(self.info), layout.run(name)
-        save_network(folder, name, settings, self.vocab.key, weights, info, defaults)
+        network, name, vocab = self.network, self.name, self.vocab
+        vocab.save(layout.vocab(vocab.kind))
+        save_network(
+            layout.run(name),
+            name,
+            network.settings,
+            vocab.key,
+            network.weight_copies(),
+            asdict(self.info),
+            {"device": "cpu", "num_threads": default_threads()},
+        )
 
     def _token_nll(self, ids: Ids) -> Nll:
         return stream_nll(self.network, ids)

@@ -95,15 +95,6 @@ class TextSurprisals:
     """-log p of the scored tokens in nats, without the cost of spelling unknown ones; nan for a
     first token after nothing under a model that has no distribution of it."""
 
-    @classmethod
-    def from_stream(cls, encoded: EncodedText, nll: Nll, nll_of_first: Nll) -> "TextSurprisals":
-        """The scored tokens' surprisals, given those of tokens 2 to N and those of every token of
-        the vocabulary after nothing."""
-        if any(encoded.is_scored[:1]):
-            first = nll_of_first[encoded.input_ids[:1]]
-            return cls(encoded, np.concatenate([first, nll])[encoded.is_scored])
-        return cls(encoded, nll[encoded.is_scored[1:]])
-
     @property
     def first_is_unscored(self) -> bool:
         """Whether the model has no distribution of the first token."""
