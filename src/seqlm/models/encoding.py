@@ -171,7 +171,7 @@ def clean_after_context(
     read. If neither has a blank where they meet, one is added. It belongs to the text if ``space``
     is before.
     """
-    before = clean_context(vocab, context)
+    before = context and clean_context(vocab, context)
     if not before:
         return _after_separator(vocab, _clean(vocab, text))
     if before[-1] in BLANKS:

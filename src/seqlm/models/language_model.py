@@ -162,8 +162,10 @@ class LanguageModel(ABC):
         after_first = self.batch_nll(ids) if len(ids) > 1 else [*map(self._token_nll, ids)]
         scored = []
         for text, nll in zip(texts, after_first, strict=True):
-            nll = np.concatenate([self._nll_without_context[text.input_ids[:1]], nll])
-            scored.append(TextSurprisals(text, nll[text.is_scored]))
+            scored_nll = nll[text.is_scored[1:]]
+            if any(text.is_scored[:1]):
+                scored_nll = np.append(self._nll_without_context[text.input_ids[0]], scored_nll)
+            scored.append(TextSurprisals(text, scored_nll))
         return scored
 
     @overload  # a string is an iterable of strings too

@@ -115,36 +115,38 @@ class TextSurprisals:
 
         Raises DataError, which calls the text ``which``, if it has no scored token.
         """
-        vocab, scored = self.encoded.vocab, slice(self.first_is_unscored, None)
-        nll, spelling = self.nll[scored], self.encoded.spelling[scored]
-        noun, num_known = vocab.token_kind.noun, int(np.count_nonzero(spelling == 0))
+        vocab, skipped, metrics = self.encoded.vocab, int(self.first_is_unscored), self.metrics
+        nll, noun, share = self.nll[skipped:], vocab.token_kind.noun, metrics["unknown_share"]
         if not len(nll):
             number = count_noun(len(self.nll), noun)
             raise DataError(f"{which} has only {number} that can be scored: use a longer text")
-        total, bits = float(nll.sum()), self.metrics["bits_per_character"]
-        share = self.metrics["unknown_share"]
-        remarks = cleaning_remarks(original, vocab.normalise)
+        total, bits, remarks = float(nll.sum()), metrics["bits_per_character"], list[str]()
+        all_perplexity = perplexity_known = perplexity(total, len(nll))
         if math.isinf(total):
             token = self.encoded.tokens[int(np.isinf(self.nll).argmax())]
             remarks.append(f"perplexity is infinite, because {token!r} has probability 0")
-        if share > HIGH_UNKNOWN_SHARE:
-            remarks.append(
-                f"{share:.0%} of the {noun}s are unknown, which can make perplexity low: "
-                "compare bits per character"
-            )
-        if spelling.sum() > total + self.encoded.separator_nll:
-            remarks.append(
-                f"most of the bits are the cost of spelling {noun}s that the model does not know"
-            )
-        known = float(nll[spelling == 0].sum())
+        if share:
+            spelling = self.encoded.spelling[skipped:]
+            known = nll[spelling == 0]
+            perplexity_known = perplexity(known.sum(), len(known)) if len(known) else math.nan
+            if share > HIGH_UNKNOWN_SHARE:
+                remarks.append(
+                    f"{share:.0%} of the {noun}s are unknown, which can make perplexity low: "
+                    "compare bits per character"
+                )
+            if spelling.sum() > total + self.encoded.separator_nll:
+                remarks.append(
+                    f"most of the bits are the cost of spelling {noun}s that the model does not "
+                    "know"
+                )
         return Score(
             tokens=len(nll),
             nll=total,
             bits_per_character=math.inf if bits is None else bits,
-            perplexity=perplexity(total, len(nll)),
-            perplexity_known=perplexity(known, num_known) if num_known else math.nan,
+            perplexity=all_perplexity,
+            perplexity_known=perplexity_known,
             unknown_share=share,
-            remarks=tuple(remarks),
+            remarks=(*cleaning_remarks(original, vocab.normalise), *remarks),
         )
 
     @property
