@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Mapping
 from functools import cached_property
 from operator import getitem
 from pathlib import Path
+from threading import RLock
 from typing import TYPE_CHECKING, Any, cast
 
 from seqlm.core.errors import DataError, ParamsError
@@ -49,20 +50,25 @@ class Models(Mapping[str, LanguageModel]):
         self._arguments = layout.root.resolve(), device, num_threads
         self._opener = ModelOpener(layout, device, num_threads)
         self._models: dict[str, LanguageModel] = {}
+        self._lock = RLock()  # to open a mixture opens its members
 
     def __getitem__(self, name: str) -> LanguageModel:
         """Return a model. Raises ModelNotFoundError, which is a KeyError too, if there is none of
         this name."""
-        if name not in self._models:
-            description = self.description(name)
-            model = self._open(description)
-            if model.info != description.info:
-                problem = f"describes {name!r} as it was made before: run the pipeline again"
-                raise DataError(f"{description.path}: {problem}")
-            model.opener = getitem, (self, name)
-            model.source_files = self.layout.root, self.files(name)
-            self._models[name] = model
-        return self._models[name]
+        with self._lock:
+            if name not in self._models:
+                self._models[name] = self._open_named(name)
+            return self._models[name]
+
+    def _open_named(self, name: str) -> LanguageModel:
+        description = self.description(name)
+        model = self._open(description)
+        if model.info != description.info:
+            problem = f"describes {name!r} as it was made before: run the pipeline again"
+            raise DataError(f"{description.path}: {problem}")
+        model.opener = getitem, (self, name)
+        model.source_files = self.layout.root, self.files(name)
+        return model
 
     def __reduce__(self) -> tuple[Callable[..., Any], tuple[Any, ...]]:
         """Pickle where the models are; they are opened there again."""
@@ -86,7 +92,11 @@ class Models(Mapping[str, LanguageModel]):
 
     @property
     def table(self) -> "pd.DataFrame":
-        """The main table: name, family and metrics of every model, the best one first."""
+        """The main table: name, family and metrics of every model, the best one first.
+
+        Raises DataError if these are saved models, which have none."""
+        if saved_names(self.layout.root):
+            raise DataError(f"{self.layout.root}: saved models have no table: open their run")
         return read_csv(self.layout.reports("evaluate", "table.csv"))
 
     def description(self, name: str) -> Description:
@@ -178,7 +188,7 @@ def open_models(
 
     Raises DataError if there is neither, or if an exported file was changed.
     """
-    layout = Layout(folder)
+    layout = Layout(folder.resolve())  # the working folder may change before a model is read
     with reading(folder):
         if not is_export(folder) and not layout.models.is_dir():
             raise DataError(

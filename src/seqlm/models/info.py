@@ -34,7 +34,7 @@ class ModelInfo:
 
     name: Name
     """The identifier: what is typed, and what files and folders are called. People read what
-    :func:`~seqlm.models.names.display_names` returns."""
+    :func:`~seqlm.pipeline.evaluate.names.display_names` returns."""
     family: Family
     token: Kind
     """Kind of token that the model predicts."""

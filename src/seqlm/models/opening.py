@@ -9,7 +9,7 @@ from pydantic import model_validator
 from seqlm.core.errors import DataError, ParamsError
 from seqlm.core.layout import NETWORK_FILES, Layout
 from seqlm.core.settings import Device
-from seqlm.models.char_from_words import open_char_from_words
+from seqlm.models.char_from_words import CharFromWords
 from seqlm.models.info import (
     Description,
     ModelInfo,
@@ -112,7 +112,7 @@ class ModelOpener:
             counts = EvolvingCounts.fixed(models[info.smoothing, order])
         if info.counts_own_tokens:
             return NGram(info, counted, counts)
-        return open_char_from_words(info, predicted, counted, counts)
+        return CharFromWords(info, predicted, counted, counts)
 
     def network(self, run: str) -> "StaticNetwork":
         """Open the network of a run. Raises ParamsError if there is no such run, and DataError if

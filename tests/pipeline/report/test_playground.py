@@ -284,7 +284,7 @@ def test_lines_accents_and_beginnings_are_read_as_in_python(
     layout = write_project(tmp_path, normalise, separator)
     layout.playground.write_text(build_playground(layout), encoding="utf-8")
     open_page(browser, layout.playground)
-    text = "The sea \n came,\n\nin se\u0301a"  # an accent of its own makes one unknown character with its letter
+    text = "The sea \n came,\f\nin the\u2028se\u0301a"  # an accent makes one unknown character with its letter
     type_text(browser, text)
     for place, name in enumerate(browser.run("chosen()")):
         scored = Models(layout, num_threads=1)[name].score_text(text)

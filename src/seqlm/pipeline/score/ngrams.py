@@ -23,7 +23,7 @@ from seqlm.models.opening import ModelOpener
 from seqlm.models.scored_text import Ids
 from seqlm.ngrams.counts.counting import count_ngrams
 from seqlm.ngrams.models.base import token_nll
-from seqlm.ngrams.models.kneser_ney import FALLBACK_DISCOUNTS, KneserNey
+from seqlm.ngrams.models.kneser_ney import KneserNey, describe_fallback
 from seqlm.pipeline.score.heldout import Heldout
 from seqlm.pipeline.score.scores import Scores, save_scores_folder, score_model
 from seqlm.pipeline.score.settings import DynamicCountsParams, ScoreParams
@@ -94,12 +94,7 @@ def _log_fallbacks(models: Sequence[LanguageModel], log: Log) -> None:
     ngrams = [model.model for model in models if isinstance(model, NGram)]
     orders = {order for model in ngrams for order in getattr(model, "fallback_orders", ())}
     if orders:
-        discounts = ", ".join(f"{discount:g}" for discount in FALLBACK_DISCOUNTS)
-        replaced, kind = ", ".join(map(str, sorted(orders))), models[0].vocab.kind
-        log(
-            f"{kind}: the estimated Kneser-Ney discounts of order {replaced} are not valid: "
-            f"{discounts} replace them"
-        )
+        log(f"{models[0].vocab.kind}: {describe_fallback(orders)}")
 
 
 class Folds(Stored):
