@@ -49,16 +49,17 @@ html_copy_source = False
 
 # Added to the README, in which GitHub would show it.
 _CONTENTS = {
-    "Begin": ["docs/tutorial", "docs/README"],
-    "How to": [f"docs/howto/{name}" for name in (
-        "read-the-results", "own-text", "presets", "experiments", "training", "use-from-python", "arpa", "large-texts",
-        "clusters", "sharing", "ci", "troubleshooting",
-    )],
-    "The chapter": ["docs/guide/index", "docs/guide/8-*", "docs/exercises", "docs/answers"],
+    "Begin": ["docs/tutorial", "docs/howto/installation", "docs/glossary", "docs/README"],
+    "How to": [
+        *["docs/explanation/results", "docs/howto/own-text", "docs/howto/experiments", "docs/howto/training"],
+        *["docs/howto/use-from-python", "docs/howto/arpa", "docs/howto/large-texts", "docs/howto/sharing"],
+        "docs/howto/troubleshooting",
+    ],
+    "The chapter": ["docs/guide/index", "docs/guide/8-*"],
     "Explanation": ["docs/explanation/*"],
     "Reference": ["docs/reference/*"],
     "Project": ["CONTRIBUTING", "CHANGELOG"],
-}  # fmt: skip
+}
 table_of_contents = "".join(
     "\n".join(["\n```{toctree}", ":hidden:", ":glob:", f":caption: {caption}\n", *pages, "```\n"])
     for caption, pages in _CONTENTS.items()
