@@ -49,7 +49,7 @@ repro: install unlock ## run the pipeline, print the most important models, and 
 	    echo "  git init && git add . && git commit -m 'Start from a download'" >&2; exit 5; }
 	@python tools/restore.py --check
 	@# Beside the first stages, which leave a processor idle.
-	@python tools/warm_up.py >/dev/null 2>&1 & dvc repro
+	@python tools/warm_up.py >/dev/null 2>&1 & python tools/train_ahead.py && dvc repro
 	@python tools/check_lock.py --prune
 	@$(SHOW_RESULT)
 	@echo "To type dvc and python yourself: . $(VENV)/bin/activate"
