@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from pages import PAGES
+from documented_commands import PAGES
 from smoke import ROOT
 
 GUIDE = ROOT / "docs" / "guide"
