@@ -16,6 +16,7 @@ def main(layout: Layout) -> None:
     from seqlm.pipeline.report.drawing import draw_all
     from seqlm.pipeline.report.page import build_page, build_summary
     from seqlm.pipeline.report.playground import build_playground
+    from seqlm.pipeline.report.statements import read_main_table, worse_than_guessing
 
     draw_all(layout)
     # DVC expects these files for every corpus; for any corpus but the book's they are empty.
@@ -26,6 +27,8 @@ def main(layout: Layout) -> None:
     write_text(layout.summary, build_summary(layout))
     write_text(layout.page, build_page(layout, comparison))
     write_text(layout.playground, build_playground(layout))
+    if worse := worse_than_guessing(read_main_table(layout)):
+        click.echo(worse)
     if summary := agreement(comparison):
         click.echo(summary)
     click.echo(

@@ -2,8 +2,8 @@
 
 import shutil
 import tempfile
-from collections.abc import Mapping
-from dataclasses import asdict
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, replace
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -11,8 +11,10 @@ from typing import Any
 import numpy as np
 
 from default_params import PARAMS_FILE
+from encoded_corpora import build, write_splits
 from seqlm.core.layout import Layout
 from seqlm.core.settings import read_params
+from seqlm.core.stored import write_array
 from seqlm.models.info import describe_ngrams, network_info
 from seqlm.networks.building import build_network, save_network
 from seqlm.ngrams.counts.count_tables import NgramCounts
@@ -24,7 +26,6 @@ from seqlm.train.settings import RunConfig
 from seqlm.vocab.corpus import load_split
 from seqlm.vocab.kinds import KINDS
 from seqlm.vocab.vocabulary import Vocab
-from subwords import build, write_splits
 
 SMALL = {
     "token": "char", "num_hiddens": 8, "num_epochs": 4, "batch_size": 4, "num_steps": 5, "max_tokens": None,
@@ -88,6 +89,14 @@ def write_run(layout: Layout, run: str, **changes: Any) -> None:
     write_config(layout.config(run), settings)
     vocab = Vocab.load(layout.vocab(settings.token))
     save_run(layout, settings, vocab, build_network(settings, len(vocab), settings.seed).weight_copies())
+
+
+def replace_split(folder: Path, split: str, change: Callable[[np.ndarray], np.ndarray]) -> None:
+    """Change the ids of an encoded split, as if its text were another one."""
+    vocab = Vocab.load(folder / "vocab.json")
+    digest = write_array(folder / f"{split}.npy", change(load_split(folder, split, vocab)))
+    splits = vocab.splits | {split: replace(vocab.splits[split], sha256=digest)}
+    replace(vocab, splits=splits).save(folder / "vocab.json")
 
 
 def save_run(layout: Layout, settings: RunConfig, vocab: Vocab, weights: dict[str, Any]) -> None:

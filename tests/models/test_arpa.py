@@ -137,7 +137,7 @@ def test_a_sentence_that_ends_is_a_line_that_ends(by: Literal["word", "char"], t
     (tmp_path / "x.arpa").write_text(CYCLE)
     model = seqlm.open_arpa(tmp_path / "x.arpa", by)
     blank = "" if by == "char" else " "
-    for prefix, continuation in (("a", " b\na b"), ("a b\n", " a b\na"), ("", " a b\na")):
+    for prefix, continuation in (("a", " b\na b"), ("a b\n", "a b\na"), ("", "a b\na")):
         assert model.generate(prefix.replace(" ", blank), 4, temperature=0) == continuation.replace(" ", blank)
     assert model.score(f"a{blank}b\na{blank}b").nll == pytest.approx(0)
     # A reader gives each token what scoring gives it.

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from devtools import CHROMIUM, Browser
+from chromium import CHROMIUM, Browser
 from smoke import ROOT, SMALL
 from workspace import Workspace
 
@@ -43,7 +43,7 @@ def workspace_of(base: Path, text: str, params: dict[str, Any]) -> Workspace:
 @pytest.mark.parametrize(
     ("text", "params"),
     [
-        (english(1200), SMALL | AUTO),
+        (english(1700), SMALL | AUTO),
         (english(3000), AUTO),
         (chinese(30_000), SMALL | RAW),
         (english(9000).replace("\n", f" {HOSTILE}\n"), SMALL | RAW),

@@ -74,8 +74,8 @@ class ArpaLanguageModel(NGram):
         if model.marks:  # a reader has read <s>, and a prefix goes on without </s>
             self._unread = slice(1, -1)
 
-    def reader(self) -> Reader:
-        reader = super().reader()
+    def _reader(self) -> Reader:
+        reader = super()._reader()
         return _SentenceReader(reader, *self._marks) if self._marks else reader
 
     def encode(self, context: str, text: str) -> EncodedText:
@@ -120,13 +120,13 @@ class _SentenceReader(Reader):
 
     def __init__(self, reader: Reader, begin: int, end: int) -> None:
         self._reader, self._begin, self._end = reader, begin, end
-        reader.read(begin)
+        reader._read(begin)
 
-    def read(self, token_id: int) -> None:
+    def _read(self, token_id: int) -> None:
         if token_id != self._begin:
-            self._reader.read(token_id)
+            self._reader._read(token_id)
             if token_id == self._end:
-                self._reader.read(self._begin)
+                self._reader._read(self._begin)
 
     def next_probs(self) -> Probs:
         return self._reader.next_probs()

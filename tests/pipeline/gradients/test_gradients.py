@@ -4,6 +4,7 @@ import re
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -37,10 +38,7 @@ from smoke import change_params
 from stages_by_hand import RunStage, refused, succeeded
 
 RNG = np.random.default_rng(0)
-T, D, H, Q = 7, 3, 4, 2
-MODEL = equations.LinearRNN(RNG.normal(size=(H, D)), RNG.normal(size=(H, H)), RNG.normal(size=(Q, H)))
 STRATEGIES = [Truncation("regular", 1), Truncation("regular", 4), Truncation("randomized", 4)]
-INPUTS, TARGETS = RNG.normal(size=(T, D)), RNG.normal(size=(T, Q))
 
 
 def task(ids: np.ndarray, vocab_size: int, **settings: object) -> Task:
@@ -49,47 +47,20 @@ def task(ids: np.ndarray, vocab_size: int, **settings: object) -> Task:
     return Task(params, ids, ids, vocab_size, 0, 1)
 
 
-def by_autograd() -> tuple[dict[str, torch.Tensor], np.ndarray, list[torch.Tensor]]:
-    """Return gradients of the weights, dL/do_t, and dL/dh_t for the squared error."""
-    weights = {name: torch.tensor(getattr(MODEL, name), requires_grad=True) for name in ("w_hx", "w_hh", "w_qh")}
-    hidden, states, outputs = torch.zeros(H, dtype=torch.float64), [], []
-    for x in torch.tensor(INPUTS):
+def test_the_equations_that_the_guide_shows_give_the_gradients_of_pytorch() -> None:
+    sizes = {"w_hx": (4, 3), "w_hh": (4, 4), "w_qh": (2, 4)}
+    weights = {name: torch.tensor(RNG.normal(size=size), requires_grad=True) for name, size in sizes.items()}
+    inputs, targets = (torch.tensor(RNG.normal(size=(7, size))) for size in (3, 2))
+    hidden, outputs = torch.zeros(4, dtype=torch.float64), []
+    for x in inputs:
         hidden = weights["w_hx"] @ x + weights["w_hh"] @ hidden
-        hidden.retain_grad()
-        states.append(hidden)
         outputs.append(weights["w_qh"] @ hidden)
         outputs[-1].retain_grad()
-    loss = sum((output - target).pow(2).sum() for output, target in zip(outputs, torch.tensor(TARGETS), strict=True))
-    (loss / T).backward()
+    ((torch.stack(outputs) - targets).pow(2).sum() / 7).backward()
+    model = equations.LinearRNN(**{name: weight.detach().numpy() for name, weight in weights.items()})
     by_output = np.array([output.grad.numpy() for output in outputs])
-    return (
-        {name: weight.grad for name, weight in weights.items() if weight.grad is not None},
-        by_output,
-        [state.grad for state in states],
-    )
-
-
-def test_the_equations_equal_automatic_differentiation() -> None:
-    expected, by_output, by_state = by_autograd()
-    found = equations.linear_gradients(MODEL, INPUTS, by_output)
-    for name, gradient in expected.items():
-        np.testing.assert_allclose(found[name], gradient.numpy(), rtol=1e-10)
-    for t in range(1, T + 1):
-        np.testing.assert_allclose(equations.state_gradient(MODEL, by_output, t), by_state[t - 1].numpy(), rtol=1e-10)
-    # (8.7.14): the recursion from the next step.
-    for t in range(1, T):
-        recursive = MODEL.w_hh.T @ equations.state_gradient(MODEL, by_output, t + 1) + MODEL.w_qh.T @ by_output[t - 1]
-        np.testing.assert_allclose(equations.state_gradient(MODEL, by_output, t), recursive, rtol=1e-10)
-
-
-class Draws:
-    """Numbers in place of those that a generator draws: 0 continues the recurrence, and 1 stops it."""
-
-    def __init__(self, num_continued: int) -> None:
-        self.numbers = iter([0.0] * num_continued + [1.0])
-
-    def random(self) -> float:
-        return next(self.numbers)
+    for name, found in equations.linear_gradients(model, inputs.numpy(), by_output).items():
+        np.testing.assert_allclose(found, weights[name].grad.numpy(), rtol=1e-10)
 
 
 def test_truncated_sums_by_the_recursion() -> None:
@@ -99,10 +70,16 @@ def test_truncated_sums_by_the_recursion() -> None:
         derivative = a + b * derivative  # (8.7.4)
     assert equations.truncated_derivative(local, factors, 5) == pytest.approx(derivative, rel=1e-12)
     assert equations.truncated_derivative(local, factors, 1) == pytest.approx(local[-1] + factors[-1] * local[-2])
+
+    def stopped_after(num_terms: int) -> float:
+        numbers = iter([0.0] * (num_terms - 1) + [1.0])  # 0 continues the recurrence, and 1 stops it
+        return equations.randomized_derivative(
+            local, factors, lambda _: p, SimpleNamespace(random=lambda: next(numbers))
+        )
+
     # Stopping after n of 5 terms has probability p^(n - 1) (1 - p), and 5 terms are left in all other cases.
-    sums = [equations.randomized_derivative(local, factors, lambda _: p, Draws(n)) for n in range(5)]
     shares = [p**n * (1 - p) for n in range(4)] + [p**4]
-    assert np.dot(shares, sums) == pytest.approx(derivative, rel=1e-12)
+    assert np.dot(shares, [stopped_after(n) for n in range(1, 6)]) == pytest.approx(derivative, rel=1e-12)
 
 
 LAYERS = {"relu": partial(torch.nn.RNN, nonlinearity="relu"), "gru": torch.nn.GRU, "lstm": torch.nn.LSTM}
@@ -211,29 +188,41 @@ def test_cuts_by_hand() -> None:
 
 def test_equal_seeds_train_on_equal_minibatches_whatever_the_truncation() -> None:
     ids = np.tile([0, 1, 2, 1], 200)
-    small, losses = task(ids, 3, num_minibatches=20, num_steps=8, num_hiddens=8), []
-    # A minibatch is 32 windows; the first loss is that of the same weights on the same windows.
+    small = task(ids, 3, num_minibatches=20, num_steps=8, num_hiddens=8)
+    first, again = (study._perplexity_after(small, (Truncation("full", 8), 0)) for _ in range(2))
+    assert first == again
+    # A minibatch is 32 windows; the first gradient of the output layer is that of the same weights on the same windows.
+    first_steps, last_steps = [], []
     for length in (1, 8):
+        network = scratch_network(3, 8)
         draw = partial(Truncation("regular", length).draw, 8, 32, np.random.default_rng(0))
-        losses.append(train_briefly(scratch_network(3, 8), ids, small.params, 0, draw=draw))
-    assert losses[0][0] == losses[1][0]
-    assert losses[0][-1] != losses[1][-1]
+        weights = [network.weight_copies()["b_q"] for _ in train_briefly(network, ids, small.params, 0, draw)]
+        first_steps.append(weights[1].tolist())
+        last_steps.append(weights[-1].tolist())
+    assert first_steps[0] == first_steps[1]
+    assert last_steps[0] != last_steps[1]
 
 
-def test_training_ends_at_a_gradient_that_is_not_finite(monkeypatch: pytest.MonkeyPatch) -> None:
-    rates, norms = list[float](), iter([1.0, np.inf])
-    monkeypatch.setattr(CompiledNetwork, "step", lambda _, lr: rates.append(lr))
+def test_the_rate_falls_to_zero_and_training_ends_at_a_gradient_that_is_not_finite(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    seen: list[float] = []
+    monkeypatch.setattr(CompiledNetwork, "step", lambda _, lr: seen.append(lr))
+    small = task(np.tile([0, 1, 2, 1], 20), 3, num_minibatches=4, num_steps=8, num_hiddens=4)
+    assert list(train_briefly(scratch_network(3, 4), small.train_ids, small.params, 0)) == [0, 1, 2, 3, 4]
+    assert seen == pytest.approx([0.01, 0.0075, 0.005, 0.0025])
+    norms = iter([1.0, np.inf])
     monkeypatch.setattr(CompiledNetwork, "clip_gradients", lambda *_: next(norms))
     small = task(np.tile([0, 1, 2, 1], 20), 3, num_minibatches=4, num_steps=8, num_hiddens=4)
     assert np.isnan(study._perplexity_after(small, (Truncation("full", 8), 0)))
-    assert len(rates) == 1
+    assert len(seen) == 5
 
 
 def test_gradients_are_clipped_and_recurrent_weights_scaled(monkeypatch: pytest.MonkeyPatch) -> None:
     small = task(np.tile([0, 1, 2, 1], 20), 3, num_minibatches=1, num_steps=8, num_hiddens=16)
     network, norms = scratch_network(3, 16, factor=300), []
     monkeypatch.setattr(CompiledNetwork, "step", lambda *_: norms.append(np.linalg.norm(network.gradients[0])))
-    train_briefly(network, small.train_ids, small.params, 0)
+    list(train_briefly(network, small.train_ids, small.params, 0))
     assert norms == pytest.approx([1], rel=1e-5)
     network = scratch_network(3, 16)
     w_hh = network.named_weights()["W_hh"]

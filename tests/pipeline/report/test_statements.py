@@ -105,6 +105,22 @@ def test_highlights_are_chosen_on_val() -> None:
         row("lucky", "ngram", 3, 2, **counts),
     ]
     assert statements.chart_rows(table(*rows))["model"].tolist() == ["net", "counts"]
+    # The rival that the answer names is in the chart: here, counts of words that predict words, beside counts of
+    # words that predict characters.
+    whole = row("whole", "ngram", 1.95, 2.0, token="word", counted_token="word", smoothing="kneser-ney", order=3)
+    assert statements.best_model(table(COUNTS, whole, NET)).endswith("better than WHOLE.")
+    assert statements.chart_rows(table(COUNTS, whole, NET))["model"].tolist() == ["counts", "whole", "net"]
+
+
+def test_networks_that_are_worse_than_a_guess_are_named_once() -> None:
+    guess = row("guess", "ngram", 4.7, 4.7, order=0, smoothing="uniform")
+    hurried = row("hurried", "network", 7.5, 7.49, seen_bits=7.4)
+    assert statements.worse_than_guessing(table(NET, guess)) == ""
+    said = "Worse on unseen text than guessing, with 4.70: HURRIED with 7.49."
+    assert statements.worse_than_guessing(table(NET, guess, hurried)) == said
+    memorised = row("rnn", "network", 7.0, 7.2, seen_bits=0.3)  # has a sentence of its own
+    assert statements.worse_than_guessing(table(NET, guess, hurried, memorised)) == said
+    assert statements.worse_than_guessing(table(NET, hurried)) == ""
 
 
 def test_questions_are_asked_if_the_numbers_raise_them() -> None:
@@ -114,8 +130,8 @@ def test_questions_are_asked_if_the_numbers_raise_them() -> None:
     found = statements.faq_facts(table(counts, net, guess), "my.txt", "the sea came in and the sea went out")
     assert (found["lstm"], found["ngrams"], found["kneser_ney"], found["short"]) == (True, True, True, 10_000)
     assert (found["memorised"], found["compressors"]) == (None, "")
-    # A network that is better, on val or on test, and a long text.
-    for other in ({"val_bits": 1.8}, {"test_bits": 1.9}, {"train_chars": 2_000_000}):
+    # A network that is better, on val or on test, one that is no better on the text that it saw, and a long text.
+    for other in ({"val_bits": 1.8}, {"test_bits": 1.9}, {"seen_bits": 1.95}, {"train_chars": 2_000_000}):
         assert statements.faq_facts(table(counts, net | other, guess), "my.txt", "")["short"] == 0
     only_counts = statements.faq_facts(table(counts | {"smoothing": "laplace"}, guess), "my.txt", "x")
     assert (only_counts["lstm"], only_counts["kneser_ney"], only_counts["short"]) == (False, False, 0)
@@ -123,4 +139,3 @@ def test_questions_are_asked_if_the_numbers_raise_them() -> None:
     found = statements.faq_facts(table(counts, memorised, guess), "time_machine", "x" * 17_063)
     assert (found["memorised"]["test_bits"], found["guessed"]) == (7.2, 4.7)
     assert "PPMd needs 2.06" in found["compressors"]
-    assert found["packed"] < 0.1  # the same letter again and again

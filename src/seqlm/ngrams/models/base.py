@@ -31,6 +31,8 @@ class NGramModel(ABC):
     """Tokens that an n-gram of this model spans; 0 for the uniform model."""
     chosen_on_val: bool = False
     """Whether settings of the model were chosen on val."""
+    schema: ClassVar[Any] = dict[str, Any]
+    """The type of stored settings."""
 
     @property
     def name(self) -> str:

@@ -4,7 +4,7 @@ A model stores no probability: each is computed from whole numbers when it is as
 of tens of millions of n-grams, which may be mapped from files, need little memory.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Self
@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from seqlm.ngrams.counts.count_tables import BLOCK_ROWS, NgramCounts, Probs, Rows, Table
 from seqlm.ngrams.models.base import NGramModel
-from seqlm.ngrams.settings import Unknown
+from seqlm.ngrams.settings import KneserNeySettings, Unknown
 
 Discounts = tuple[float, float, float]
 
@@ -23,6 +23,16 @@ FALLBACK_DISCOUNTS: Discounts = (0.5, 1.0, 1.5)
 
 All three are replaced: keeping the valid ones made models of order 3 worse on most texts that were
 tried."""
+
+
+def describe_fallback(orders: Iterable[int]) -> str:
+    """Return what a user should know about the orders with the fallback discounts."""
+    replaced = ", ".join(map(str, sorted(orders)))
+    discounts = ", ".join(f"{discount:g}" for discount in FALLBACK_DISCOUNTS)
+    return (
+        f"the estimated Kneser-Ney discounts of order {replaced} are not valid: "
+        f"{discounts} replace them"
+    )
 
 
 @dataclass(frozen=True)
@@ -107,6 +117,7 @@ class KneserNey(NGramModel):
 
     smoothing = "kneser-ney"
     backoff = "lower"
+    schema = KneserNeySettings
 
     def __init__(
         self,

@@ -9,6 +9,7 @@ import numpy as np
 
 from seqlm.ngrams.counts.count_tables import NgramCounts, Probs, Rows
 from seqlm.ngrams.models.base import NGramModel
+from seqlm.ngrams.settings import LaplaceSettings
 
 
 @dataclass(frozen=True)
@@ -23,6 +24,7 @@ class Laplace(NGramModel):
 
     smoothing = "laplace"
     backoff = "unigram"
+    schema = LaplaceSettings
 
     counts: NgramCounts
     order: int

@@ -19,7 +19,6 @@ from seqlm.pipeline.report.formats import number_or_infinite, percent, plus_minu
 from seqlm.pipeline.report.passages import align, shaded_line
 from seqlm.pipeline.report.rendering import render
 from seqlm.pipeline.train.configs import run_names
-from seqlm.preprocess.cleaning import Letters, decoding_warnings
 from seqlm.vocab.corpus import load_split
 from seqlm.vocab.kinds import ALL
 from seqlm.vocab.vocabulary import Vocab
@@ -84,8 +83,10 @@ def build_summary(layout: Layout) -> str:
     """The models of the chart, the statements and the main table, as plain text."""
     table = statements.read_main_table(layout)
     text = f"{statements.summary_text(table)}\nAll models:\n\n{table_text(table, _share(layout))}"
-    warning = statements.replaced_corpus(read_json(layout.corpus_record))
-    return f"{textwrap.fill(warning, width=100)}\n\n{text}" if warning else text
+    replaced = statements.replaced_corpus(read_json(layout.corpus_record))
+    warnings = [f"Warning: {warning}." for warning in _preprocess(layout)["warnings"] or ()]
+    above = [textwrap.fill(line, width=100) for line in (replaced, *warnings) if line]
+    return "\n\n".join([*above, text])
 
 
 def inline_svg(path: Path, title: str) -> Markup:
@@ -109,16 +110,19 @@ def _share(layout: Layout) -> str:
 def _corpus(layout: Layout, _: pd.DataFrame) -> Content:
     """Everything above the first section: the corpus, and warnings about it."""
     corpus, vocab = read_json(layout.corpus_record), Vocab.load(layout.vocab("char"), "char")
-    decoding = Letters(**read_json(layout.reports("preprocess", "summary.json"))["decoding"])
     return {
         "corpus": corpus,
         "names_itself": corpus["name"].replace("_", " ").lower() in corpus["description"].lower(),
         "has_curves": corpus["name"] in CORPORA,
         "replaced": statements.replaced_corpus(corpus),
         "letters": vocab.normalise == "letters",
-        "cleaning": decoding_warnings(decoding, vocab.normalise),
+        "cleaning": _preprocess(layout)["warnings"] or (),
         "warnings": [text for vocab in _vocabs(layout) for text in vocab["warnings"] or ()],
     }
+
+
+def _preprocess(layout: Layout) -> Content:
+    return dict(read_json(layout.reports("preprocess", "summary.json")))
 
 
 def _vocabs(layout: Layout) -> list[Content]:
@@ -132,7 +136,7 @@ def _vocabs(layout: Layout) -> list[Content]:
 def _models(layout: Layout, table: pd.DataFrame) -> Content:
     """The chart, the statements, the questions and the main table."""
     corpus, vocab = read_json(layout.corpus_record), Vocab.load(layout.vocab("char"), "char")
-    ids = load_split(layout.corpus("char"), "test", mmap=True)[:_MAX_COMPRESSED]
+    ids = load_split(layout.corpus("char"), "test")[:_MAX_COMPRESSED]
     test = vocab.join(vocab.decode(ids.tolist()))
     chart = statements.chart_rows(table)
     from_words = table[(table["token"] == "char") & (table["counted_token"] == "word")]
@@ -207,7 +211,11 @@ def _contexts(layout: Layout, table: pd.DataFrame) -> Content:
 def _text(layout: Layout, _: pd.DataFrame) -> Content:
     splits = read_csv(layout.reports("preprocess", "splits.csv"))
     columns = ["split", "lines", "characters", "words"]
-    return {"splits": splits[columns].to_numpy().tolist(), "vocabs": _vocabs(layout)}
+    return {
+        "splits": splits[columns].to_numpy().tolist(),
+        "vocabs": _vocabs(layout),
+        "preprocess": _preprocess(layout),
+    }
 
 
 def _ngrams(layout: Layout, _: pd.DataFrame) -> Content:

@@ -1,7 +1,6 @@
 """Sentences about the main table that are stated only if the numbers support them."""
 
 import textwrap
-import zlib
 from collections.abc import Collection, Mapping
 from typing import Any
 
@@ -29,6 +28,7 @@ def all_statements(table: pd.DataFrame) -> dict[str, str]:
     return {
         "best": best_model(table),
         "memorising": memorising_network(table),
+        "worse": worse_than_guessing(table),
         "dynamic": dynamic_models(table),
     }
 
@@ -60,10 +60,15 @@ def best_model(table: pd.DataFrame) -> str:
         sentence = f"Best on val: {bits} on unseen text."
     else:
         sentence = f"Best on unseen text: {bits}."
-    others = static[[_kind(row) != _kind(best) for row in static.to_dict("records")]]
-    if others.empty:
-        return sentence
-    return f"{sentence} {_comparison(best, _best_first(others).iloc[0])}"
+    rivals = [_comparison(best, rival) for _, rival in rival_row(table).iterrows()]
+    return " ".join([sentence, *rivals])
+
+
+def rival_row(table: pd.DataFrame) -> pd.DataFrame:
+    """The best static model of another kind than the best one, if there is one."""
+    static = table[~table["dynamic"]].dropna(subset=["test_bits"])
+    kinds = pd.Series([_kind(row) for row in static.to_dict("records")], static.index, object)
+    return _best_first(static[kinds != _kind(table.iloc[0])]).head(1)
 
 
 def _best_first(table: pd.DataFrame) -> pd.DataFrame:
@@ -153,12 +158,24 @@ def memorising_network(table: pd.DataFrame) -> str:
     return ""
 
 
+def worse_than_guessing(table: pd.DataFrame) -> str:
+    """Which other networks predict unseen text worse than a guess."""
+    guess = float(uniform_row(table)["test_bits"].min())
+    worse = table[(table["family"] == "network") & ~table["dynamic"]]
+    worse = worse[worse["test_bits"] > guess].dropna(subset="test_bits")
+    if memorising_network(table):
+        worse = worse[~worse["model"].isin(most_overfitted_row(table)["model"])]
+    named = ", ".join(f"{row.label} with {row.test_bits:.2f}" for row in worse.itertuples())
+    return f"Worse on unseen text than guessing, with {guess:.2f}: {named}." if named else ""
+
+
 def chart_rows(table: pd.DataFrame) -> pd.DataFrame:
     """The static models that answer most questions, in the order of the main table.
 
-    The best mixture, network on the full training split, word-level n-gram model, the same and a
-    Laplace model over characters, the uniform distribution, and the most overfitted network; best
-    means best on val. Subwords take the place of words if these are not read as characters.
+    The best model and its rival, the best mixture, network on the full training split, word-level
+    n-gram model, the same and a Laplace model over characters, the uniform distribution, and the
+    most overfitted network; best means best on val. Subwords take the place of words if these are
+    not read as characters.
     """
     static = table[~table["dynamic"]].dropna(subset=["test_bits"])
     static = static.assign(order=static["order"].fillna(-1))
@@ -169,6 +186,7 @@ def chart_rows(table: pd.DataFrame) -> pd.DataFrame:
     chars = ngrams["token"] == "char"
     groups = [
         static.head(1),
+        rival_row(table),
         mixtures,
         networks[networks["train_chars"] == static["train_chars"].max()],
         ngrams[by_word if by_word.any() else ngrams["token"] == "subword"],
@@ -197,25 +215,21 @@ def faq_facts(table: pd.DataFrame, corpus: str, test: str) -> dict[str, Any]:
         "short": _short_text_size(ngrams, networks),
         "memorised": most_overfitted_row(table).to_dict("records")[0] if is_memorising else None,
         "guessed": next(iter(uniform_row(table)["test_bits"]), 0.0),
-        "packed": _gzip_bits(test),
         "compressors": compressors if len(test) == num_test_chars else "",
     }
 
 
 def _short_text_size(ngrams: pd.DataFrame, networks: pd.DataFrame) -> int:
-    """Characters of a short text on which counts beat a network; 0 if they do not."""
+    """Characters of a short text on which counts beat a network; 0 if they do not, or for another
+    reason: a network that lacks text predicts the text that it has seen better than counts do.
+    """
     if ngrams.empty or networks.empty:
         return 0
     size = int(networks["train_chars"].iloc[0])
     bits = ["val_bits", "test_bits"]
     counts_win = (ngrams[bits].iloc[0] < networks[bits].iloc[0]).all()
-    return size if counts_win and size <= _SHORT_TEXT else 0
-
-
-def _gzip_bits(text: str) -> float:
-    """Bits per character of the compressed text."""
-    packer = zlib.compressobj(9, wbits=31)
-    return 8 * len(packer.compress(text.encode()) + packer.flush()) / max(len(text), 1)
+    has_learned = networks["seen_bits"].iloc[0] < ngrams["val_bits"].iloc[0]
+    return size if counts_win and has_learned and size <= _SHORT_TEXT else 0
 
 
 def summary_text(table: pd.DataFrame) -> str:

@@ -38,7 +38,7 @@ def train_run(layout: Layout, run: str, log: Callable[[str], object]) -> None:
     config = read_config(layout.config(run))
     vocab = Vocab.load(layout.vocab(config.token))
     train_ids, val_ids = (
-        load_split(layout.corpus(config.token), split, mmap=True) for split in ("train", "val")
+        load_split(layout.corpus(config.token), split, vocab) for split in ("train", "val")
     )
     prefix = sample_prefix(config, vocab, train_ids, val_ids)
     prefix_ids = vocab.encode(vocab.tokenize(prefix)).tolist()

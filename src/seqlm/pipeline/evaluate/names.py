@@ -74,5 +74,6 @@ def _label_parts(info: ModelInfo) -> list[str]:
     if not info.order:
         return [f"equally likely {kind.noun}s"]
     if not info.counts_own_tokens:
-        return [f"{kind.noun} {_NGRAMS.get(info.order, f'{info.order}-grams')}", *first]
+        ngrams = _NGRAMS.get(info.order, f"{info.order}-grams")
+        return [f"{kind.noun} {ngrams}", "by character", *first]
     return [f"{kind.noun} {info.order}-grams", str(info.smoothing).title(), *first]
