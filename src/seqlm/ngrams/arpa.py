@@ -185,16 +185,11 @@ class ArpaModel(NGramModel):
         return self.listed[0]
 
     def probs(self, ids: Ids, positions: Rows | None = None) -> Probs:
-        probs, orders = np.empty(max(len(ids) - 1, 0)), slice(self.order)
-        backoff_probs(
-            ids.astype(np.int64, copy=False),
-            np.arange(len(ids)) if positions is None else positions,
-            tuple(table.keys for table in self.counts.tables[orders]),
-            tuple(self.listed[orders]),
-            tuple(self.backoffs[orders]),
-            np.empty((2, self.order), np.int64),
-            probs,
-        )
+        positions = np.arange(len(ids)) if positions is None else positions
+        probs, rows = np.empty(max(len(ids) - 1, 0)), np.empty((2, self.order), np.int64)
+        lists = [table.keys for table in self.counts.tables], self.listed, self.backoffs
+        orders = [tuple(arrays[: self.order]) for arrays in lists]
+        backoff_probs(ids.astype(np.int64, copy=False), positions, *orders, rows, probs)
         return self._refuse_above_1(probs)
 
     def terms(self, n: int, rows: Rows | slice, contexts: Rows | slice) -> tuple[Probs, Probs]:

@@ -44,11 +44,7 @@ def count_ngrams(
             f"{len(ids)} tokens are too few for n-grams of order {max_order}: lower "
             "ngrams.max_order"
         )
-    packable = max(
-        order
-        for order in range(1, max_order + 1)
-        if order == 1 or vocab_size**order <= _LARGEST_KEY
-    )
+    packable = max([1, *(n for n in range(2, max_order + 1) if vocab_size**n <= _LARGEST_KEY)])
     if engine is None:
         packed = _packed_in_memory(ids, vocab_size, packable)
     else:
