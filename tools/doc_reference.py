@@ -11,6 +11,7 @@ import ast
 import inspect
 import re
 import subprocess
+from collections.abc import Iterator
 from itertools import pairwise
 from pathlib import Path
 from pkgutil import resolve_name
@@ -22,7 +23,7 @@ import doc_values
 from doc_values import ROOT, Writers, markdown_table
 from seqlm.command import main
 from seqlm.core.errors import SeqlmError
-from seqlm.pipeline.evaluate.columns import COLUMNS
+from seqlm.pipeline.evaluate.main_table import Row
 from smoke import environment_of_python
 
 _SETTING = re.compile(r"( *)([\w-]+):(.*?)(?:\s+#\s*(.*))?")
@@ -84,17 +85,22 @@ def errors(_: str) -> str:
 
 def columns(_: str) -> str:
     """Return the columns of the main table."""
-    return "".join(f"- `{column.name}`: {column.meaning}\n" for column in COLUMNS)
+    return "".join(f"- `{name}`: {' '.join(meaning.split())}\n" for name, meaning in documented_fields(Row))
+
+
+def documented_fields(found: type) -> Iterator[tuple[str, str]]:
+    """Yield the fields of a class that have docstrings, each with its own."""
+    body = ast.parse(inspect.getsource(found)).body[0].body  # type: ignore[attr-defined]
+    for field, after in pairwise(body):
+        if isinstance(field, ast.AnnAssign) and isinstance(after, ast.Expr):
+            yield ast.unparse(field.target), ast.literal_eval(after.value)
 
 
 def python(name: str) -> str:
     """Return the signature of a function or method, its docstring or that of a class, and those of a class's fields."""
     found, signature, fields = resolve_name(name), "", ""
     if isinstance(found, type):
-        body = ast.parse(inspect.getsource(found)).body[0].body  # type: ignore[attr-defined]
-        for field, after in pairwise(body):
-            if isinstance(field, ast.AnnAssign) and isinstance(after, ast.Expr):
-                fields += f"- `{ast.unparse(field.target)}`: {ast.literal_eval(after.value)}\n"
+        fields = "".join(f"- `{field}`: {meaning}\n" for field, meaning in documented_fields(found))
     elif callable(found):
         given = inspect.signature(found).parameters.values()
         shown = [parameter.replace(annotation=parameter.empty) for parameter in given if parameter.name != "self"]

@@ -20,6 +20,7 @@ RANGES = {
     if "allowed" in entry
 }
 """Quantity -> the book's value, and the range that is allowed."""
+PERPLEXITY = "train/{}/summary.json last_epoch_train_perplexity"
 
 
 @pytest.fixture
@@ -34,19 +35,19 @@ def not_met(tables: dict) -> list[str]:
 
 def test_a_value_is_equal_in_its_range_or_not_compared() -> None:
     values = {
-        "text.lines": (3221, "a"),
-        "text.line.0": ("another line", "a"),
-        "sine.loss.1": (0.07, "b"),
-        "sine.loss.5": (0.01, "b"),  # below the range: no network can know the noise
-        "sine.repeat_loss": (0.08, "b"),
-        "series.repeat_loss": (0.080001, "c"),
+        "preprocess/summary.json lines": 3221,
+        "preprocess/lines.json line 0": "another line",
+        "sine/summary.json loss.epoch_1": 0.07,
+        "sine/summary.json loss.epoch_5": 0.01,  # below the range: no network can know the noise
+        "sine/summary.json repeat_loss": 0.08,
+        "sine/predictions.csv repeat_loss": 0.080001,
     }
     tables = book_comparison.compare(values)
     assert (tables["printed"].columns[2], tables["derived"].columns[2]) == ("book_prints", "book_code_gives")
     found = {row.quantity: row for rows in tables.values() for row in rows.itertuples(index=False)}
     lines, missing = found["lines of text"], found["training loss after epoch 2"]
     assert (lines.book_prints, lines.here, lines.allowed) == ("3221", "3221", "equal")
-    assert (lines.met, lines.source) == (True, "a")
+    assert (lines.met, lines.source) == (True, "preprocess/summary.json")
     assert found["line 0"].met is False
     assert found["training loss after epoch 1"].met is True
     assert found["training loss after epoch 5"].met is False
@@ -60,8 +61,8 @@ def test_a_value_is_equal_in_its_range_or_not_compared() -> None:
 
 
 def test_rounding_and_tolerance_have_their_limits() -> None:
-    assert [book_comparison.could_be_in("1.0", low, 2.0) for low in (1.049, 1.06)] == [True, False]
-    rows = book_comparison.compare({"sine.repeat_loss": (0.08, ""), "series.repeat_loss": (0.0801, "")})
+    assert [book_comparison.rounds_into("1.0", low, 2.0) for low in (1.049, 1.06)] == [True, False]
+    rows = book_comparison.compare({"sine/summary.json repeat_loss": 0.08, "sine/predictions.csv repeat_loss": 0.0801})
     assert len(not_met(rows)) == 1
 
 
@@ -71,7 +72,7 @@ def test_rounding_and_tolerance_have_their_limits() -> None:
 )
 def test_a_perplexity_is_printed_like_the_books_or_almost(here: float, met: bool) -> None:
     # The least and the greatest of ten seeds are accepted; a network that sees its target has 1.0148.
-    rows = book_comparison.compare({"perplexity.scratch-sequential": (here, "")})["printed"]
+    rows = book_comparison.compare({PERPLEXITY.format("scratch-sequential"): here})["printed"]
     assert rows["met"][rows["book_prints"] == "1.0"].tolist() == [met]
     # The range does not contain 1.0, but a value that is printed so.
     assert rows["allowed"][rows["book_prints"] == "1.0"].tolist() == ["1.02 to 1.14, which is 1.0 to 1.1 as printed"]
@@ -80,9 +81,14 @@ def test_a_perplexity_is_printed_like_the_books_or_almost(here: float, met: bool
 def test_the_books_values_were_typed_correctly() -> None:
     # Typed again: values that must only be in a range, which a wrong one might be too.
     printed = {entry["here"]: entry["book"] for entry in BOOK["printed"] if "allowed" in entry}
-    losses = {f"sine.loss.{epoch}": loss for epoch, loss in enumerate([0.081, 0.064, 0.057, 0.056, 0.053], start=1)}
+    losses = {
+        f"sine/summary.json loss.epoch_{epoch}": loss
+        for epoch, loss in enumerate([0.081, 0.064, 0.057, 0.056, 0.053], start=1)
+    }
     perplexities = {"scratch-sequential": "1.0", "scratch-random": "1.5", "concise-sequential": "1.3"}
-    assert printed == losses | {f"perplexity.{run}": value for run, value in perplexities.items()}
+    assert printed == {f"sine/summary.json loss.epoch_{epoch}": loss for epoch, loss in losses.items()} | {
+        PERPLEXITY.format(run): value for run, value in perplexities.items()
+    }
 
 
 def test_every_entry_of_the_book_is_in_the_reports(layout: Layout) -> None:
@@ -127,8 +133,8 @@ def test_the_ranges_are_those_of_many_seeds() -> None:
     for name, (mean, *allowed) in seeds.items():
         book, low, high = RANGES[name]
         assert [low, high] == allowed, name
-        assert name.startswith(("sine.loss", "perplexity")) or book == mean, name
-        assert book_comparison.could_be_in(str(book), low, high), name
+        assert name.startswith(("sine/summary.json loss", "train")) or book == mean, name
+        assert book_comparison.rounds_into(str(book), low, high), name
 
 
 def rows_not_met(seed: int, version: str = "correct") -> list[str]:

@@ -15,7 +15,6 @@ from made_scores import network, ngram
 from seqlm.core.files import read_csv, read_json, write_csv, write_json, write_text
 from seqlm.core.layout import Layout
 from seqlm.models.info import ModelInfo
-from seqlm.pipeline.evaluate.columns import COLUMNS
 from seqlm.pipeline.report.book_comparison import empty_tables
 from seqlm.pipeline.report.captions import all_captions
 from seqlm.pipeline.report.drawing import draw_curves, draw_models
@@ -23,9 +22,10 @@ from seqlm.pipeline.report.figures.charts import highlights_figure
 from seqlm.pipeline.report.figures.plots import read_plots
 from seqlm.pipeline.report.figures.style import model_styles, svg_text
 from seqlm.pipeline.report.formats import unbroken
+from seqlm.pipeline.report.main_table import CELLS, read_main_table
 from seqlm.pipeline.report.page import build_page, build_summary, choose_samples
 from seqlm.pipeline.report.passages import align
-from seqlm.pipeline.report.statements import all_statements, chart_rows, read_main_table, replaced_corpus
+from seqlm.pipeline.report.statements import all_statements, chart_rows, replaced_corpus
 from seqlm.pipeline.score.heldout import Heldout
 from seqlm.pipeline.score.ngrams import Folds
 from seqlm.pipeline.score.scores import make_scores, save_scores
@@ -209,11 +209,15 @@ def browser(layout: Layout, tmp_path_factory: pytest.TempPathFactory) -> Iterato
 
 def test_a_column_is_sorted_by_its_values_within_its_group(browser: Browser, table: pd.DataFrame) -> None:
     headings = browser.run("[...document.querySelectorAll('.sortable thead th')].map(head => head.textContent)")
-    assert headings == [column.heading for column in COLUMNS if column.heading in headings]
+    assert headings == list(CELLS)
     shown = "[...document.querySelectorAll('.sortable tbody:not(.group)')].map(body => [...body.rows].map("
     shown += "row => row.querySelector('small').textContent))"
-    for name, digits in (("test_bits", 2), ("best_difference", 3), ("train_chars", 0)):
-        place = headings.index(next(column.heading for column in COLUMNS if column.name == name))
+    for heading, name, digits in (
+        ("test", "test_bits", 2),
+        ("to best", "best_difference", 3),
+        ("train characters", "train_chars", 0),
+    ):
+        place = headings.index(heading)
         of_model = table.set_index("model")[name].astype(float).round(digits)  # as they are shown
         for rising in (True, False):
             browser.run(f"document.querySelectorAll('.sortable thead button')[{place}].click()")

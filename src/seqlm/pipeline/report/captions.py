@@ -14,6 +14,7 @@ from seqlm.core.layout import Layout
 from seqlm.core.progress import count_noun
 from seqlm.pipeline.report.drawing import extreme_models, smoothed
 from seqlm.pipeline.report.formats import unbroken
+from seqlm.pipeline.report.main_table import labels_by_model
 
 Labels = Mapping[str, str]
 """Model -> its name in sentences."""
@@ -28,7 +29,7 @@ _REPEAT = "repeat the last value"
 def all_captions(layout: Layout, table: pd.DataFrame) -> dict[str, str]:
     """Figure -> its caption; ``table`` is the main table."""
     evaluate = layout.reports("evaluate")
-    labels = dict(zip(table["model"], table["label"], strict=True))
+    labels = labels_by_model(table)
     classes = read_csv(evaluate / "classes.csv")
     models = extreme_models(set(classes["model"]), table)
     captions = {

@@ -22,8 +22,9 @@ from seqlm.models.info import read_description
 from seqlm.networks.building import read_weights
 from seqlm.ngrams.models.kneser_ney import KneserNey
 from seqlm.ngrams.models.registry import load_counts
-from seqlm.pipeline.report.rendering import render
-from seqlm.pipeline.report.statements import read_main_table, showcase_models
+from seqlm.pipeline.report.main_table import labels_by_model, read_main_table
+from seqlm.pipeline.report.rendering import render_page
+from seqlm.pipeline.report.statements import showcase_models
 from seqlm.train.settings import run_names
 from seqlm.vocab.corpus import load_split
 from seqlm.vocab.vocabulary import Vocab
@@ -74,12 +75,12 @@ def build_playground(layout: Layout) -> str:
         "ngrams": ngrams,
         "networks": networks,
         "chosen": sorted(showcase_models(names, table), key=history.__contains__),  # n-grams first
-        "labels": table.set_index("model")["label"].to_dict(),
+        "labels": labels_by_model(table),
         "history": history,
         "val": {"length": len(val), "bits": _width(val)},
         "test": "".join(vocab.tokens[token] for token in test.tolist() if token),
     }
-    return render(
+    return render_page(
         "playground/page.html",
         [*_STYLES, *map(_script, _SCRIPTS)],
         worker=True,

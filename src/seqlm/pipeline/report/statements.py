@@ -1,27 +1,17 @@
 """Sentences about the main table that are stated only if the numbers support them."""
 
-import textwrap
 import zlib
 from collections.abc import Collection, Mapping
 from typing import Any
 
 import pandas as pd
 
-from seqlm.core.files import read_csv
-from seqlm.core.layout import Layout
-from seqlm.pipeline.evaluate.columns import aligned
-from seqlm.pipeline.report.formats import plus_minus
+from seqlm.pipeline.report.formats import decimals, half_width, plus_minus
+from seqlm.pipeline.report.main_table import aligned
 
 _SHORT_TEXT = 1_000_000
 """Largest training split, in characters, that is called short."""
-_COMPRESSORS = {"time_machine": (17_063, "PPMd needs 2.06, paq8px 1.94 and cmix 1.94")}
-"""Corpus -> characters of its test split, and the bits that compressors were measured to need."""
 _MAX_DIGITS = 6
-
-
-def read_main_table(layout: Layout) -> pd.DataFrame:
-    """The main table. Raises DataError if it is missing or broken."""
-    return read_csv(layout.reports("evaluate", "table.csv"))
 
 
 def all_statements(table: pd.DataFrame) -> dict[str, str]:
@@ -114,11 +104,6 @@ def dynamic_models(table: pd.DataFrame) -> str:
     )
 
 
-def interval_margin(row: Mapping[Any, Any] | pd.Series) -> str:
-    """Half the width of a model's interval, "" if it has none."""
-    return "" if pd.isna(row["ci_low"]) else f"±{(row['ci_high'] - row['ci_low']) / 2:.2f}"
-
-
 def most_overfitted_row(table: pd.DataFrame) -> pd.DataFrame:
     """The static network whose validation bits most exceed its training bits, if there is one."""
     networks = table[(table["family"] == "network") & ~table["dynamic"]]
@@ -181,24 +166,21 @@ def chart_rows(table: pd.DataFrame) -> pd.DataFrame:
     return table[table.index.isin(chosen)]
 
 
-def faq_facts(table: pd.DataFrame, corpus: str, test: str) -> dict[str, Any]:
-    """What the answers to readers' questions depend on; a question without its fact is left out.
-
-    ``corpus`` is the name of the text, ``test`` its last part.
-    """
+def faq_facts(table: pd.DataFrame, test: str) -> dict[str, Any]:
+    """What the answers to readers' questions depend on; the page omits questions whose fact is
+    missing. ``test`` is the text of the test split."""
     chart = _best_first(chart_rows(table))
     ngrams, networks = chart[chart["family"] == "ngram"], chart[chart["family"] == "network"]
-    is_memorising = memorising_network(table) != ""
-    num_test_chars, compressors = _COMPRESSORS.get(corpus, (0, ""))
+    memorised = most_overfitted_row(table).to_dict("records") if memorising_network(table) else []
     return {
-        "lstm": bool((chart["network"] == "lstm").any()),
-        "ngrams": bool((ngrams["order"] > 0).any()),
-        "kneser_ney": bool((chart["smoothing"] == "kneser-ney").any()),
+        "lstm": "lstm" in set(chart["network"]),
+        "ngrams": (ngrams["order"] > 0).any(),
+        "kneser_ney": "kneser-ney" in set(chart["smoothing"]),
         "short": _short_text_size(ngrams, networks),
-        "memorised": most_overfitted_row(table).to_dict("records")[0] if is_memorising else None,
-        "guessed": next(iter(uniform_row(table)["test_bits"]), 0.0),
+        "memorised": next(iter(memorised), None),
+        "guessed": uniform_row(table)["test_bits"].sum(),
         "packed": _gzip_bits(test),
-        "compressors": compressors if len(test) == num_test_chars else "",
+        "num_test_chars": len(test),
     }
 
 
@@ -218,11 +200,11 @@ def _gzip_bits(text: str) -> float:
     return 8 * len(packer.compress(text.encode()) + packer.flush()) / max(len(text), 1)
 
 
-def summary_text(table: pd.DataFrame) -> str:
-    """The models of the chart and the statements, as plain text for a terminal."""
-    rows = [["bits per character (lower is better)", "unseen text", "", "training text"]]
-    for row in chart_rows(table).to_dict("records"):
-        seen = "" if pd.isna(row["seen_bits"]) else f"{row['seen_bits']:.2f}"
-        rows.append([row["label"], f"{row['test_bits']:.2f}", interval_margin(row), seen])
-    sentences = [textwrap.fill(text, 100) for text in all_statements(table).values() if text]
-    return "\n".join([*aligned(rows, (False, True, True, True)), "", *sentences, ""])
+def chart_text(table: pd.DataFrame) -> str:
+    """The models of the chart as plain text."""
+    rows = [
+        [row.label, decimals(row.test_bits), half_width(row), decimals(row.seen_bits)]
+        for row in chart_rows(table).itertuples()
+    ]
+    heading = ["bits per character (lower is better)", "unseen text", "", "training text"]
+    return "\n".join(aligned([heading, *rows]))
