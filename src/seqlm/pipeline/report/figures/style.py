@@ -31,6 +31,8 @@ from matplotlib.backends.backend_svg import FigureCanvasSVG
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, LogFormatter, LogFormatterSciNotation
 
+from seqlm.models.names import NETWORK_NAMES
+
 INK = "#010203"
 """Replaced by the colour of the surrounding text when the file is written."""
 GREY, MAGENTA, PURPLE, OLIVE, BLUE, GREEN, VERMILION = (
@@ -42,13 +44,7 @@ GREY, MAGENTA, PURPLE, OLIVE, BLUE, GREEN, VERMILION = (
     "#009e73",
     "#d55e00",
 )
-_NETWORKS = {
-    "scratch": ("RNN", BLUE),
-    "rnn": ("RNN", BLUE),
-    "lstm": ("LSTM", VERMILION),
-    "gru": ("GRU", OLIVE),
-}
-"""Kind of network -> its name in legends and its colour."""
+_NETWORK_COLOURS = {"scratch": BLUE, "rnn": BLUE, "lstm": VERMILION, "gru": OLIVE}
 LINES = ("-", "--", ":", "-.")
 MARKERS = ("o", "s", "^", "v", "P", "X")
 
@@ -118,7 +114,9 @@ def name_and_colour(row: Mapping[str, Any]) -> tuple[str, str]:
     if row["family"] == "mixture":
         return "mixture", PURPLE
     if row["family"] == "network":
-        return _NETWORKS.get(row["network"], (str(row["network"]), MAGENTA))
+        network = str(row["network"])
+        name = NETWORK_NAMES.get(network, network).removesuffix(" from scratch")
+        return name, _NETWORK_COLOURS.get(network, MAGENTA)
     return ("n-gram model", GREEN) if row["order"] > 0 else ("guessing", GREY)
 
 
