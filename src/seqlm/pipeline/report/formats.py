@@ -41,7 +41,7 @@ def half_width(row: Any) -> str:
 
 def unbroken(text: str) -> str:
     """The text with no-break spaces between numbers and their signs."""
-    return re.sub(r"(?<=\d) (?=[%±×])|(?<=[±×]) ", "\N{NO-BREAK SPACE}", text)
+    return type(text)(re.sub(r"(?<=\d) (?=[%±×])|(?<=[±×]) ", "\N{NO-BREAK SPACE}", text))
 
 
 def sentence_case(text: str) -> str:

@@ -12,7 +12,7 @@ from markupsafe import Markup, escape
 from seqlm.core.files import read_csv, read_json, read_text
 from seqlm.core.layout import Layout
 from seqlm.pipeline.report import statements
-from seqlm.pipeline.report.captions import all_captions
+from seqlm.pipeline.report.captions import caption_facts
 from seqlm.pipeline.report.drawing import CORPORA, MAX_RUNS, extreme_models
 from seqlm.pipeline.report.formats import decimals, percent, plus_minus, unbroken
 from seqlm.pipeline.report.main_table import (
@@ -59,7 +59,7 @@ def build_page(layout: Layout, comparison: Mapping[str, pd.DataFrame]) -> str:
         "report": report,
         "figure": figure,
         "label": labels_by_model(table).get,
-        "captions": all_captions(layout, table),
+        "facts": caption_facts(layout, table),
         "book": comparison["printed"].to_dict("records"),
         "runs_left_out": max(len(run_names(layout.configs)) - MAX_RUNS, 0),
     }

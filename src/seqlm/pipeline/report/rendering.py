@@ -9,9 +9,11 @@ from importlib.resources import files
 import jinja2
 from markupsafe import Markup
 
+from seqlm.core.progress import count_noun
 from seqlm.pipeline.report import formats
 
 _FILTERS = (
+    count_noun,
     formats.decimals,
     formats.half_width,
     formats.number,
