@@ -18,7 +18,8 @@ from seqlm.pipeline.report.main_table import labels_by_model
 
 Labels = Mapping[str, str]
 """Model -> its name in sentences."""
-Facts = dict[str, Any]
+Facts = Any
+"""What a macro takes."""
 
 _OVERFITTED = 1.1
 """A run is overfitted if its last validation perplexity exceeds its best one by this factor."""
@@ -26,7 +27,7 @@ _NEAR = 1.05
 """Context adds little if perplexity is within this factor of that with all context."""
 
 
-def caption_facts(layout: Layout, table: pd.DataFrame) -> Facts:
+def caption_facts(layout: Layout, table: pd.DataFrame) -> dict[str, Facts]:
     """The arguments of each macro in ``captions.html``; ``table`` is the main table."""
     evaluate, labels = layout.reports("evaluate"), labels_by_model(table)
     classes = read_csv(evaluate / "classes.csv")
@@ -69,7 +70,7 @@ def costliest_class(classes: pd.DataFrame, models: Sequence[str], labels: Labels
     return {"label": labels[models[0]]} | rows.iloc[-1].to_dict()
 
 
-def overfitted_runs(history: pd.DataFrame, labels: Labels) -> list[Facts]:
+def overfitted_runs(history: pd.DataFrame, labels: Labels) -> Facts:
     """Which runs were overfitted at the end; columns run, epoch, val_perplexity."""
     history = history.dropna(subset=["val_perplexity"])
     of_run = history.groupby("run")["val_perplexity"]
@@ -78,7 +79,7 @@ def overfitted_runs(history: pd.DataFrame, labels: Labels) -> list[Facts]:
     return runs.assign(label=runs["run"].map(labels)).to_dict("records")
 
 
-def furthest_errors(errors: pd.DataFrame) -> list[Facts]:
+def furthest_errors(errors: pd.DataFrame) -> Facts:
     """The errors furthest ahead, the smallest first; columns network, k, rmse."""
     furthest = errors[errors["k"] == errors["k"].max()]
     return furthest.sort_values("rmse", kind="stable").to_dict("records")

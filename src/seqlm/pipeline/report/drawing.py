@@ -14,8 +14,8 @@ from seqlm.models.names import NETWORK_NAMES, ngram_name
 from seqlm.pipeline.report.figures.charts import highlights_figure
 from seqlm.pipeline.report.figures.plots import Plot, draw, read_plots
 from seqlm.pipeline.report.figures.style import model_styles, svg_text
+from seqlm.pipeline.report.findings import chart_rows
 from seqlm.pipeline.report.main_table import read_main_table
-from seqlm.pipeline.report.statements import chart_rows
 from seqlm.vocab.kinds import token_kind
 
 Figures = Iterator[tuple[str, Figure]]

@@ -11,7 +11,7 @@ from markupsafe import Markup, escape
 
 from seqlm.core.files import read_csv, read_json, read_text
 from seqlm.core.layout import Layout
-from seqlm.pipeline.report import statements
+from seqlm.pipeline.report import findings
 from seqlm.pipeline.report.captions import caption_facts
 from seqlm.pipeline.report.drawing import CORPORA, MAX_RUNS, extreme_models
 from seqlm.pipeline.report.formats import decimals, percent, plus_minus, unbroken
@@ -93,9 +93,9 @@ def build_summary(layout: Layout) -> str:
     table = read_main_table(layout)
     return render(
         "summary.txt",
-        warning=statements.replaced_corpus(read_json(layout.corpus_record)),
-        chart=statements.chart_text(table),
-        statements=statements.all_statements(table),
+        corpus=read_json(layout.corpus_record),
+        chart=findings.chart_text(table),
+        findings=findings.all_findings(table),
         table=table_text(table),
         has_choices=table["chosen_on_val"].any(),
         share=scored_share(layout),
@@ -135,7 +135,6 @@ def _text(layout: Layout, _: pd.DataFrame) -> Content:
     return {
         "corpus": corpus,
         "has_curves": corpus["name"] in CORPORA,
-        "replaced": statements.replaced_corpus(corpus),
         "letters": vocab.normalise == "letters",
         "cleaning": decoding_warnings(decoding, vocab.normalise),
         "vocabs": vocabs,
@@ -148,10 +147,10 @@ def _models(layout: Layout, table: pd.DataFrame) -> Content:
     ids = load_split(layout.corpus("char"), "test", mmap=True)[:_MAX_COMPRESSED]
     from_words = table[(table["token"] == "char") & (table["counted_token"] == "word")]
     return {
-        "statements": statements.all_statements(table),
+        "findings": findings.all_findings(table),
         "best": next(table.itertuples()),
-        "faq": statements.faq_facts(table, vocab.join(vocab.decode(ids.tolist()))),
-        "chart": statements.chart_rows(table).to_dict("records"),
+        "faq": findings.faq_facts(table, vocab.join(vocab.decode(ids.tolist()))),
+        "chart": findings.chart_rows(table).to_dict("records"),
         "cells": CELLS,
         "groups": table_groups(table),
         "share": scored_share(layout),
@@ -164,7 +163,7 @@ def _surprise(layout: Layout, table: pd.DataFrame) -> Content:
     """The test text under several models."""
     passages = align(read_json(layout.passages))
     text, costs = passages["text"], passages["models"]
-    showcase, labels = statements.showcase_models(costs, table), labels_by_model(table)
+    showcase, labels = findings.showcase_models(costs, table), labels_by_model(table)
     models = dict.fromkeys([*table["model"].head(1), *showcase, *costs])
     return {
         "passages": passages,
@@ -178,7 +177,7 @@ def _surprise(layout: Layout, table: pd.DataFrame) -> Content:
 
 def _samples(layout: Layout, table: pd.DataFrame) -> Content:
     samples = read_json(layout.reports("generate", "samples.json"))
-    return {"samples": choose_samples(samples, statements.chart_rows(table))}
+    return {"samples": choose_samples(samples, findings.chart_rows(table))}
 
 
 def choose_samples(samples: list[Content], chart: pd.DataFrame) -> dict[str, list[Content]]:
@@ -189,7 +188,7 @@ def choose_samples(samples: list[Content], chart: pd.DataFrame) -> dict[str, lis
     shown = [sample for sample in samples if sample["prefix"] == samples[0]["prefix"]]
     shown.sort(key=lambda sample: sample["temperature"])
     chart = chart[chart["model"].isin([sample["model"] for sample in shown])]
-    names, overfitted = chart["model"], statements.most_overfitted_row(chart)["model"]
+    names, overfitted = chart["model"], findings.most_overfitted_row(chart)["model"]
     models = list(dict.fromkeys([*names[:2], *overfitted, *names]))[:3]
     return {model: [sample for sample in shown if sample["model"] == model] for model in models}
 

@@ -22,9 +22,9 @@ from seqlm.models.info import read_description
 from seqlm.networks.building import read_weights
 from seqlm.ngrams.models.kneser_ney import KneserNey
 from seqlm.ngrams.models.registry import load_counts
+from seqlm.pipeline.report.findings import showcase_models
 from seqlm.pipeline.report.main_table import labels_by_model, read_main_table
 from seqlm.pipeline.report.rendering import render_page
-from seqlm.pipeline.report.statements import showcase_models
 from seqlm.train.settings import run_names
 from seqlm.vocab.corpus import load_split
 from seqlm.vocab.vocabulary import Vocab

@@ -4,6 +4,7 @@ project puts into them."""
 import base64
 import hashlib
 from collections.abc import Sequence
+from html import unescape
 from importlib.resources import files
 
 import jinja2
@@ -20,6 +21,7 @@ _FILTERS = (
     formats.percent,
     formats.sentence_case,
     formats.unbroken,
+    unescape,
 )
 
 

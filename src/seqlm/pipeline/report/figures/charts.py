@@ -11,7 +11,7 @@ _INTERVAL = {"linewidth": 2.5, "marker": "|", "markersize": 7, "markeredgewidth"
 
 def highlights_figure(table: pd.DataFrame) -> Figure:
     """Draw the bits per character of a few models, best on top: see
-    :func:`seqlm.pipeline.report.statements.chart_rows`.
+    :func:`seqlm.pipeline.report.findings.chart_rows`.
 
     A filled mark with its value is test, the bar around it its interval, a hollow mark the text
     that the model was trained on.

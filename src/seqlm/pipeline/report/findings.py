@@ -1,4 +1,5 @@
-"""Sentences about the main table that are stated only if the numbers support them."""
+"""What the main table shows, for statements that are made only if the numbers support them;
+``findings.html`` has the words."""
 
 import zlib
 from collections.abc import Collection, Mapping
@@ -13,47 +14,30 @@ _SHORT_TEXT = 1_000_000
 """Largest training split, in characters, that is called short."""
 _MAX_DIGITS = 6
 
+Findings = dict[str, Any]
 
-def all_statements(table: pd.DataFrame) -> dict[str, str]:
-    """Subject -> the statement on the main table; "" if the numbers do not support it."""
+
+def all_findings(table: pd.DataFrame) -> Findings:
+    """The arguments of each macro in ``findings.html``."""
     return {
         "best": best_model(table),
-        "memorising": memorising_network(table),
-        "dynamic": dynamic_models(table),
+        "memorised": memorising_network(table),
+        "dynamic_bits": bits_of_better_dynamic_model(table),
     }
 
 
-def replaced_corpus(record: Mapping[str, Any]) -> str:
-    """What to do if the sample replaced the corpus that was asked for; "" if it did not.
-
-    ``record`` is what the ``download`` stage writes about the corpus.
-    """
-    if not record["fallback"]:
-        return ""
-    return (
-        f"This is not the corpus that was asked for: {record['reason']}, so these are the results "
-        f"of {record['name']}, a short text. To get {record['requested']}, go online, or set "
-        "SEQLM_DATA_DIR to a folder with its file; then type make repro. To go back to the results "
-        "of the last commit, type make restore."
-    )
-
-
-def best_model(table: pd.DataFrame) -> str:
-    """Which model is the best, and by how much it beats the best one of another kind."""
+def best_model(table: pd.DataFrame) -> Findings:
+    """The best model, and by how much it beats the best one of another kind on val."""
     best = table.iloc[0]
-    name = best["label"]
-    if pd.isna(best["test_bits"]):
-        return f"Best on val: {name}, but it gives some token of the test text zero probability."
     static = table[~table["dynamic"]].dropna(subset=["test_bits"])
-    bits = f"{name}, with {best['test_bits']:.2f} bits per character"
-    if (static["test_bits"] < best["test_bits"]).any():
-        sentence = f"Best on val: {bits} on unseen text."
-    else:
-        sentence = f"Best on unseen text: {bits}."
     others = static[[_kind(row) != _kind(best) for row in static.to_dict("records")]]
-    if others.empty:
-        return sentence
-    return f"{sentence} {_comparison(best, _best_first(others).iloc[0])}"
+    rival = None if pd.isna(best["test_bits"]) or others.empty else _best_first(others).iloc[0]
+    return {
+        "best": best,
+        "is_best_on_test": not (static["test_bits"] < best["test_bits"]).any(),
+        "rival": rival,
+        "difference": "" if rival is None else _difference(rival),
+    }
 
 
 def _best_first(table: pd.DataFrame) -> pd.DataFrame:
@@ -69,19 +53,10 @@ def _kind(row: Mapping[str, Any]) -> tuple[object, ...]:
     return row["counted_token"], row["token"], row["smoothing"]
 
 
-def _comparison(best: pd.Series, other: pd.Series) -> str:
-    """A sentence that compares the best model with another one."""
-    name = other["label"]
-    if other["model"] in str(best["members"]).split():
-        name += " alone"
-    gain, margin = other["test_bits"] - best["test_bits"], other["best_margin"]
-    if pd.isna(margin):  # the test split is too short
-        return f"Next on val: {name}, with {other['test_bits']:.2f}."
-    amount = plus_minus(abs(gain), margin, _needed_digits(abs(gain), margin))
-    if other["best_verdict"] == "not significant":
-        return f"Its difference from {name}, {amount}, is not significant."
-    winner, loser = ("it", name) if gain > 0 else (name, "it")
-    return f"On the same text, {winner} is {amount} bits better than {loser}."
+def _difference(row: pd.Series) -> str:
+    """A model's difference from the best one with its margin, "" if the test split is too short."""
+    size, margin = abs(row["best_difference"]), row["best_margin"]
+    return "" if pd.isna(margin) else plus_minus(size, margin, _needed_digits(size, margin))
 
 
 def _needed_digits(value: float, margin: float) -> int:
@@ -93,15 +68,10 @@ def _needed_digits(value: float, margin: float) -> int:
     return _MAX_DIGITS
 
 
-def dynamic_models(table: pd.DataFrame) -> str:
+def bits_of_better_dynamic_model(table: pd.DataFrame) -> float | None:
     """What the best dynamic model reaches, if it is better than the best static one."""
-    bits = _best_first(table[table["dynamic"]])["test_bits"]
-    if bits.empty or not bits.iloc[0] < table["test_bits"].iloc[0]:
-        return ""
-    return (
-        "Not in the chart, because they see more text: models that keep learning from each piece "
-        f"of the unseen text after predicting it reach {bits.iloc[0]:.2f}."
-    )
+    bits = _best_first(table[table["dynamic"]])["test_bits"].head(1)
+    return next(iter(bits[bits < table["test_bits"].iloc[0]]), None)
 
 
 def most_overfitted_row(table: pd.DataFrame) -> pd.DataFrame:
@@ -124,18 +94,14 @@ def showcase_models(models: Collection[str], table: pd.DataFrame) -> list[str]:
     return list(dict.fromkeys([*best, *most_overfitted_row(rows)["model"], *rows["model"]]))[:3]
 
 
-def memorising_network(table: pd.DataFrame) -> str:
-    """Which network memorised its text and predicts unseen text worse than a guess."""
-    for row in most_overfitted_row(table).to_dict("records"):
-        for guess_bits in uniform_row(table)["test_bits"]:
-            if row["test_bits"] > guess_bits > 2 * row["seen_bits"]:
-                return (
-                    f"Memorising is not learning: {row['label']} needs {row['seen_bits']:.2f} bits "
-                    f"per character on the {row['train_chars']:,} characters that it was trained "
-                    f"on, but {row['test_bits']:.2f} on unseen text, while guessing needs "
-                    f"{guess_bits:.2f}."
-                )
-    return ""
+def memorising_network(table: pd.DataFrame) -> Findings | None:
+    """The network that memorised its text and predicts unseen text worse than a guess."""
+    pairs = most_overfitted_row(table).merge(
+        uniform_row(table)[["test_bits"]], how="cross", suffixes=("", "_of_guess")
+    )
+    guess = pairs["test_bits_of_guess"]
+    is_worse = (pairs["test_bits"] > guess) & (guess > 2 * pairs["seen_bits"])
+    return next(iter(pairs[is_worse].to_dict("records")), None)
 
 
 def chart_rows(table: pd.DataFrame) -> pd.DataFrame:
@@ -171,14 +137,11 @@ def faq_facts(table: pd.DataFrame, test: str) -> dict[str, Any]:
     missing. ``test`` is the text of the test split."""
     chart = _best_first(chart_rows(table))
     ngrams, networks = chart[chart["family"] == "ngram"], chart[chart["family"] == "network"]
-    memorised = most_overfitted_row(table).to_dict("records") if memorising_network(table) else []
     return {
         "lstm": "lstm" in set(chart["network"]),
         "ngrams": (ngrams["order"] > 0).any(),
         "kneser_ney": "kneser-ney" in set(chart["smoothing"]),
         "short": _short_text_size(ngrams, networks),
-        "memorised": next(iter(memorised), None),
-        "guessed": uniform_row(table)["test_bits"].sum(),
         "packed": _gzip_bits(test),
         "num_test_chars": len(test),
     }
