@@ -130,23 +130,11 @@ def _cell(value: Any) -> str:
     return f"{value:.3f}" if isinstance(value, float) else str(value)
 
 
-def metrics(tables: Tables) -> dict[str, int]:
-    """How many compared values are not reproduced; empty for another corpus."""
-    compared = _compared(tables)
-    return {"missed": compared.count(False)} if compared else {}
-
-
-def _compared(tables: Tables) -> list[bool]:
-    return [met for rows in tables.values() for met in rows["met"].dropna()]
-
-
-def agreement(tables: Tables) -> str:
-    """How many of the book's values the run reproduces; "" for another corpus."""
-    compared = _compared(tables)
-    if not compared:
-        return ""
-    num_met = compared.count(True)
-    return f"the book: {num_met} of {len(compared)} compared values are reproduced"
+def agreement(tables: Tables) -> tuple[int, int]:
+    """How many of the book's values the run reproduces, and how many are compared; none for another
+    corpus."""
+    met = pd.concat(tables.values())["met"].dropna()
+    return int(met.sum()), len(met)
 
 
 def reported(report: str, content: Mapping[str, Any]) -> Values:

@@ -2,7 +2,7 @@
 ``findings.html`` has the words."""
 
 import zlib
-from collections.abc import Collection, Mapping
+from collections.abc import Collection
 from typing import Any
 
 import pandas as pd
@@ -13,6 +13,8 @@ from seqlm.pipeline.report.main_table import aligned
 _SHORT_TEXT = 1_000_000
 """Largest training split, in characters, that is called short."""
 _MAX_DIGITS = 6
+_KIND = ["family", "run", "token", "counted_token", "smoothing"]
+"""Columns that are equal for models that differ only in their order, epoch or members."""
 
 Findings = dict[str, Any]
 
@@ -30,7 +32,8 @@ def best_model(table: pd.DataFrame) -> Findings:
     """The best model, and by how much it beats the best one of another kind on val."""
     best = table.iloc[0]
     static = table[~table["dynamic"]].dropna(subset=["test_bits"])
-    others = static[[_kind(row) != _kind(best) for row in static.to_dict("records")]]
+    kinds = static[_KIND].astype(object).fillna("")
+    others = static[(kinds != best[_KIND].fillna("")).any(axis=1)]
     rival = None if pd.isna(best["test_bits"]) or others.empty else _best_first(others).iloc[0]
     return {
         "best": best,
@@ -42,15 +45,6 @@ def best_model(table: pd.DataFrame) -> Findings:
 
 def _best_first(table: pd.DataFrame) -> pd.DataFrame:
     return table.sort_values("val_bits", kind="stable")
-
-
-def _kind(row: Mapping[str, Any]) -> tuple[object, ...]:
-    """The same for models that differ only in their order, epoch or members."""
-    if row["family"] == "network":
-        return "network", row["run"]
-    if row["family"] == "mixture":
-        return ("mixture",)
-    return row["counted_token"], row["token"], row["smoothing"]
 
 
 def _difference(row: pd.Series) -> str:

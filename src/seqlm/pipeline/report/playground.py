@@ -46,9 +46,14 @@ _PASSAGES = {"val": 1_600, "test": 10_000}
 """Characters in the page, from the beginning of each split."""
 _MAX_EPOCHS = 120
 _STYLES = ("page.css", "playground/page.css")
-_COMPUTING = ("arrays", "ngrams", "networks", "sampling", "units", "reading", "worker")
-"""Scripts that the page hands to its worker."""
-_SCRIPTS = ("dom", "shannon", "typing", "writing", "inside", "history", "game", "main")
+_COMPUTING, _SCRIPTS = (
+    [f"playground/{name}.js" for name in names.split()]
+    for names in (
+        "arrays ngrams networks sampling units reading worker",
+        "dom shannon typing writing inside history game main",
+    )
+)
+"""The scripts that the page hands to its worker, and its own."""
 
 Arrays = Sequence[tuple[NDArray[Any], int]]
 """Whole numbers from 0 on; each array with the bits of each of its numbers."""
@@ -91,19 +96,15 @@ def build_playground(layout: Layout) -> str:
     }
     return render_page(
         "playground/page.html",
-        [*_STYLES, *map(_script, _SCRIPTS)],
+        [*_STYLES, *_SCRIPTS],
         worker=True,
         corpus=read_json(layout.corpus_record),
-        computing=list(map(_script, _COMPUTING)),
+        computing=_COMPUTING,
         has_unknown=not test.all(),
         data=data,
         blocks=blocks | packed,
         left_out=left_out | too_large,
     )
-
-
-def _script(name: str) -> str:
-    return f"playground/{name}.js"
 
 
 def _ngrams(layout: Layout, vocab: Vocab) -> tuple[dict[str, Any], Blocks, LeftOut]:
