@@ -85,8 +85,7 @@ def table_row(score: Scores, label: str, interval: Interval, vs_best: Comparison
         model=info.name,
         label=label,
         test_bits=score.bits("test"),
-        ci_low=interval[0],
-        ci_high=interval[1],
+        **interval._asdict(),
         **vs_best._asdict(),
         val_bits=score.bits("val"),
         train_bits=score.bits("train"),
@@ -124,8 +123,7 @@ def main_table(
         scores,
         key=lambda score: (score.info.dynamic, score is not best, score.bits("test"), score.name),
     ):
-        interval: Interval = None, None
-        vs_best = Comparison()
+        interval, vs_best = Interval(), Comparison()
         if errors and score.name in blocks:
             interval = errors.models.interval(blocks[score.name])
             if score is not best and best.name in blocks:

@@ -85,10 +85,8 @@ def best_mixture(members: Sequence[Scores], texts: Streams) -> Scores:
     Members with a negligible weight are left out; one member may remain.
     """
     members = list(members)
-    weights = choose_weights([member.nll["val"] for member in members])
-    while weights.min() < MIN_WEIGHT:
+    while (weights := choose_weights([member.nll["val"] for member in members])).min() < MIN_WEIGHT:
         del members[int(np.argmin(weights))]
-        weights = choose_weights([member.nll["val"] for member in members])
     splits = [split for split in members[0].nll if all(split in member.nll for member in members)]
     mixed = {split: mix([member.nll[split] for member in members], weights) for split in splits}
     names = [member.name for member in members]

@@ -39,7 +39,13 @@ LEVEL = 0.05
 Blocks = NDArray[np.float64]
 """Bits per character of one model on each block of test; their mean is the bits per character on
 test."""
-Interval = tuple[float, float] | tuple[None, None]
+
+
+class Interval(NamedTuple):
+    """The 95 % interval of a model; without values if there is none."""
+
+    ci_low: float | None = None
+    ci_high: float | None = None
 
 
 class Comparison(NamedTuple):
@@ -90,7 +96,7 @@ class ErrorModel:
         0."""
         # The difference of two passages has twice the variance of one.
         mean, margin = float(blocks.mean()), math.sqrt(2) * self.margin(blocks)
-        return (mean - margin, mean + margin) if margin <= mean else (None, None)
+        return Interval(mean - margin, mean + margin) if margin <= mean else Interval()
 
     def compare(self, differences: Blocks, num_comparisons: int) -> Comparison:
         """Return what a model's differences from the best one show, if this is one of

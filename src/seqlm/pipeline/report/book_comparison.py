@@ -22,9 +22,6 @@ from seqlm.vocab.corpus import SPLITS
 CORPUS = "time_machine"
 TABLES = {"printed": "book_prints", "derived": "book_code_gives"}
 """Table -> its column with the book's values."""
-COLUMNS = ("section", "quantity", "{book}", "here", "allowed", "met", "source")
-"""``met`` is empty if the values are not compared; ``source`` is a file in the reports folder."""
-
 Values = dict[str, Any]
 """Values of the run by the names in ``book.yaml``: the report that a value comes from and, after a
 space, what it is there, such as ``sine/summary.json loss.epoch_1``. Others come from no report."""
@@ -73,18 +70,18 @@ def empty_tables() -> Tables:
 
 def compare(values: Values) -> Tables:
     """Both tables for these values; entries whose value is missing are not compared."""
-    tables = {}
-    for table, entries in read_book().items():
-        columns = [column.format(book=TABLES[table]) for column in COLUMNS]
-        rows = [_comparison_row(entry, values) for entry in entries]
-        tables[table] = pd.DataFrame(rows, columns=columns, dtype=object)
-    return tables
+    return {
+        table: pd.DataFrame(
+            [_comparison_row(entry, values, TABLES[table]) for entry in entries], dtype=object
+        )
+        for table, entries in read_book().items()
+    }
 
 
-def _comparison_row(entry: dict[str, Any], values: Values) -> tuple[Any, ...]:
+def _comparison_row(entry: dict[str, Any], values: Values, book_column: str) -> dict[str, Any]:
+    """``met`` is empty if the values are not compared; ``source`` is a report."""
     name = entry.get("here", "")
     here = values.get(name)
-    source = name.split(" ")[0] if here is not None and " " in name else ""
     book = values.get(entry["like"]) if "like" in entry else entry.get("book")
     met: bool | None = None
     if "not_compared" in entry:
@@ -97,7 +94,15 @@ def _comparison_row(entry: dict[str, Any], values: Values) -> tuple[Any, ...]:
         allowed = _allowed_text(str(book), low, high)
     else:
         met, allowed = _is_equal(here, book), "equal"
-    return entry["section"], entry["quantity"], _cell(book), _cell(here), allowed, met, source
+    return {
+        "section": entry["section"],
+        "quantity": entry["quantity"],
+        book_column: _cell(book),
+        "here": _cell(here),
+        "allowed": allowed,
+        "met": met,
+        "source": name.split()[0] if here is not None and " " in name else "",
+    }
 
 
 def _allowed_text(book: str, low: float, high: float) -> str:

@@ -1,7 +1,6 @@
 """What the main table shows, for statements that are made only if the numbers support them;
 ``findings.html`` has the words."""
 
-import zlib
 from collections.abc import Collection
 from typing import Any
 
@@ -126,9 +125,9 @@ def chart_rows(table: pd.DataFrame) -> pd.DataFrame:
     return table[table.index.isin(chosen)]
 
 
-def faq_facts(table: pd.DataFrame, test: str) -> dict[str, Any]:
+def faq_facts(table: pd.DataFrame) -> dict[str, Any]:
     """What the answers to readers' questions depend on; the page omits questions whose fact is
-    missing. ``test`` is the text of the test split."""
+    missing."""
     chart = _best_first(chart_rows(table))
     ngrams, networks = chart[chart["family"] == "ngram"], chart[chart["family"] == "network"]
     return {
@@ -136,8 +135,6 @@ def faq_facts(table: pd.DataFrame, test: str) -> dict[str, Any]:
         "ngrams": (ngrams["order"] > 0).any(),
         "kneser_ney": "kneser-ney" in set(chart["smoothing"]),
         "short": _short_text_size(ngrams, networks),
-        "packed": _gzip_bits(test),
-        "num_test_chars": len(test),
     }
 
 
@@ -149,12 +146,6 @@ def _short_text_size(ngrams: pd.DataFrame, networks: pd.DataFrame) -> int:
     bits = ["val_bits", "test_bits"]
     counts_win = (ngrams[bits].iloc[0] < networks[bits].iloc[0]).all()
     return size if counts_win and size <= _SHORT_TEXT else 0
-
-
-def _gzip_bits(text: str) -> float:
-    """Bits per character of the compressed text."""
-    packer = zlib.compressobj(9, wbits=31)
-    return 8 * len(packer.compress(text.encode()) + packer.flush()) / max(len(text), 1)
 
 
 def chart_text(table: pd.DataFrame) -> str:

@@ -2,6 +2,7 @@
 itself."""
 
 import re
+import zlib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -55,15 +56,18 @@ def build_page(layout: Layout, comparison: Mapping[str, pd.DataFrame]) -> str:
     def figure(name: str, alternative: str) -> Markup:
         return inline_svg(layout.figure(name), alternative)
 
+    samples = report("generate", "samples.json")
     content: Content = {
         "report": report,
         "figure": figure,
         "label": labels_by_model(table).get,
         "facts": caption_facts(layout, table),
+        "findings": findings.all_findings(table),
+        "samples": choose_samples(samples, findings.chart_rows(table)),
         "book": comparison["printed"].to_dict("records"),
         "runs_left_out": max(len(run_names(layout.configs)) - MAX_RUNS, 0),
     }
-    for section in (_text, _models, _surprise, _samples, _classes, _sine):
+    for section in (_text, _models, _surprise, _classes, _sine):
         content |= section(layout, table)
     return render_page("page.html", _SOURCES, **content)
 
@@ -127,29 +131,28 @@ def _text(layout: Layout, _: pd.DataFrame) -> Content:
     """The corpus, its vocabularies, and warnings about them."""
     corpus, vocab = read_json(layout.corpus_record), Vocab.load(layout.vocab("char"), "char")
     decoding = Letters(**read_json(layout.reports("preprocess", "summary.json"))["decoding"])
-    vocabs = [
-        {"noun": kind.noun, "has_unknown": kind.has_unknown}
-        | read_json(layout.reports("vocab", name, "summary.json"))
-        for name, kind in ALL.items()
-    ]
+    ids = load_split(layout.corpus("char"), "test", mmap=True)[:_MAX_COMPRESSED]
     return {
         "corpus": corpus,
         "has_curves": corpus["name"] in CORPORA,
         "letters": vocab.normalise == "letters",
         "cleaning": decoding_warnings(decoding, vocab.normalise),
-        "vocabs": vocabs,
+        "test": vocab.join(vocab.decode(ids.tolist())),
+        "vocabs": [
+            {"noun": kind.noun, "has_unknown": kind.has_unknown}
+            | read_json(layout.reports("vocab", name, "summary.json"))
+            for name, kind in ALL.items()
+        ],
     }
 
 
 def _models(layout: Layout, table: pd.DataFrame) -> Content:
-    """The chart, the statements, the questions and the main table."""
-    vocab = Vocab.load(layout.vocab("char"), "char")
-    ids = load_split(layout.corpus("char"), "test", mmap=True)[:_MAX_COMPRESSED]
+    """The chart, the questions and the main table."""
     from_words = table[(table["token"] == "char") & (table["counted_token"] == "word")]
     return {
-        "findings": findings.all_findings(table),
         "best": next(table.itertuples()),
-        "faq": findings.faq_facts(table, vocab.join(vocab.decode(ids.tolist()))),
+        "faq": findings.faq_facts(table),
+        "gzip_bits": gzip_bits,
         "chart": findings.chart_rows(table).to_dict("records"),
         "cells": CELLS,
         "groups": table_groups(table),
@@ -157,6 +160,12 @@ def _models(layout: Layout, table: pd.DataFrame) -> Content:
         "by_word": "".join(from_words["label"].head(1)),
         "chapter": table["as_in_chapter"].any(),
     }
+
+
+def gzip_bits(text: str) -> float:
+    """Bits per character of the compressed text."""
+    packer = zlib.compressobj(9, wbits=31)
+    return 8 * len(packer.compress(text.encode()) + packer.flush()) / max(len(text), 1)
 
 
 def _surprise(layout: Layout, table: pd.DataFrame) -> Content:
@@ -173,11 +182,6 @@ def _surprise(layout: Layout, table: pd.DataFrame) -> Content:
             for model in showcase
         ],
     }
-
-
-def _samples(layout: Layout, table: pd.DataFrame) -> Content:
-    samples = read_json(layout.reports("generate", "samples.json"))
-    return {"samples": choose_samples(samples, findings.chart_rows(table))}
 
 
 def choose_samples(samples: list[Content], chart: pd.DataFrame) -> dict[str, list[Content]]:

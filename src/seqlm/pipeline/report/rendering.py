@@ -6,23 +6,13 @@ import hashlib
 from collections.abc import Sequence
 from html import unescape
 from importlib.resources import files
+from inspect import getmembers, isfunction
 
 import jinja2
 from markupsafe import Markup
 
 from seqlm.core.progress import count_noun
 from seqlm.pipeline.report import formats
-
-_FILTERS = (
-    count_noun,
-    formats.decimals,
-    formats.half_width,
-    formats.number,
-    formats.percent,
-    formats.sentence_case,
-    formats.unbroken,
-    unescape,
-)
 
 
 def render(template: str, **content: object) -> str:
@@ -59,7 +49,9 @@ def _environment() -> jinja2.Environment:
         lstrip_blocks=True,
         undefined=jinja2.StrictUndefined,
     )
-    environment.filters |= {function.__name__: function for function in _FILTERS}
+    # Every function of formats.py is a filter.
+    environment.filters |= {"count_noun": count_noun, "unescape": unescape}
+    environment.filters |= dict(getmembers(formats, isfunction))
     return environment
 
 
