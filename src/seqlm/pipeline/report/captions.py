@@ -31,7 +31,7 @@ def caption_facts(layout: Layout, table: pd.DataFrame) -> dict[str, Facts]:
     """The arguments of each macro in ``captions.html``; ``table`` is the main table."""
     evaluate, labels = layout.reports("evaluate"), labels_by_model(table)
     classes = read_csv(evaluate / "classes.csv")
-    models = extreme_models(set(classes["model"]), table)
+    models = extreme_models(classes["model"], table)
     return {
         "context": context_facts(read_csv(evaluate / "positions.csv"), models, labels),
         "costliest": costliest_class(classes, models, labels),

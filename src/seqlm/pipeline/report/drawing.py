@@ -1,6 +1,6 @@
 """Draws every figure of the page from the tables of the stages."""
 
-from collections.abc import Collection, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
 from itertools import chain
 
@@ -14,7 +14,7 @@ from seqlm.models.names import NETWORK_NAMES, ngram_name
 from seqlm.pipeline.report.figures.charts import highlights_figure
 from seqlm.pipeline.report.figures.plots import Plot, draw, read_plots
 from seqlm.pipeline.report.figures.style import model_styles, svg_text
-from seqlm.pipeline.report.findings import chart_rows
+from seqlm.pipeline.report.findings import best_first, chart_rows
 from seqlm.pipeline.report.main_table import read_main_table
 from seqlm.vocab.kinds import token_kind
 
@@ -51,9 +51,9 @@ def draw_all(layout: Layout) -> None:
         write_text(layout.figure(name), svg)
 
 
-def extreme_models(models: Collection[str], table: pd.DataFrame) -> list[str]:
+def extreme_models(models: pd.Series, table: pd.DataFrame) -> list[str]:
     """At most three models, best first: the best of each family and the worst of all, on val."""
-    rows = table[table["model"].isin(models)].sort_values("val_bits", kind="stable")
+    rows = best_first(table[table["model"].isin(models)])
     best = rows.drop_duplicates("family")["model"]
     return list(dict.fromkeys([*best, *rows["model"].tail(1)]))[:3]
 
@@ -73,7 +73,7 @@ def draw_models(layout: Layout, plots: Plots) -> Figures:
     styles = model_styles(table)
 
     positions = read_csv(folder / "positions.csv")
-    models = extreme_models(set(positions["model"]), table)
+    models = extreme_models(positions["model"], table)
     smooth = pd.concat([positions.head(0), *(smoothed(positions, model) for model in models)])
     plot = plots["reports/evaluate/positions.csv"]
     yield "evaluate-positions", draw(smooth, plot, "model", styles=styles)
@@ -84,13 +84,10 @@ def draw_models(layout: Layout, plots: Plots) -> Figures:
     yield "evaluate-orders", draw(orders, plots["reports/evaluate/orders.csv"], "series")
 
     history = read_csv(folder / "history.csv")
-    trained = table[table["model"].isin(history["run"])].sort_values("val_bits", kind="stable")
-    runs = trained["model"].head(MAX_RUNS).tolist()
-    history = history[history["run"].isin(runs)].sort_values(
-        "run", kind="stable", key=lambda names: names.map(runs.index)
-    )
+    runs = best_first(table[table["model"].isin(history["run"])])["model"].head(MAX_RUNS)
+    shown = pd.concat([history.head(0), *(history[history["run"] == run] for run in runs)])
     plot = plots["Perplexity of the runs"]
-    yield "evaluate-learning", draw(history, plot, styles=styles, panels="run", columns=2)
+    yield "evaluate-learning", draw(shown, plot, styles=styles, panels="run", columns=2)
 
 
 def draw_ngrams(layout: Layout, plots: Plots) -> Figures:

@@ -33,7 +33,7 @@ def best_model(table: pd.DataFrame) -> Findings:
     static = table[~table["dynamic"]].dropna(subset=["test_bits"])
     kinds = static[_KIND].astype(object).fillna("")
     others = static[(kinds != best[_KIND].fillna("")).any(axis=1)]
-    rival = None if pd.isna(best["test_bits"]) or others.empty else _best_first(others).iloc[0]
+    rival = None if pd.isna(best["test_bits"]) or others.empty else best_first(others).iloc[0]
     return {
         "best": best,
         "is_best_on_test": not (static["test_bits"] < best["test_bits"]).any(),
@@ -42,7 +42,8 @@ def best_model(table: pd.DataFrame) -> Findings:
     }
 
 
-def _best_first(table: pd.DataFrame) -> pd.DataFrame:
+def best_first(table: pd.DataFrame) -> pd.DataFrame:
+    """The rows of the main table, or some of them, by their bits on val."""
     return table.sort_values("val_bits", kind="stable")
 
 
@@ -63,7 +64,7 @@ def _needed_digits(value: float, margin: float) -> int:
 
 def bits_of_better_dynamic_model(table: pd.DataFrame) -> float | None:
     """What the best dynamic model reaches, if it is better than the best static one."""
-    bits = _best_first(table[table["dynamic"]])["test_bits"].head(1)
+    bits = best_first(table[table["dynamic"]])["test_bits"].head(1)
     return next(iter(bits[bits < table["test_bits"].iloc[0]]), None)
 
 
@@ -82,7 +83,7 @@ def uniform_row(table: pd.DataFrame) -> pd.DataFrame:
 
 def showcase_models(models: Collection[str], table: pd.DataFrame) -> list[str]:
     """At most three static models: the best n-gram model and network, and the most overfitted."""
-    rows = _best_first(table[table["model"].isin(models) & ~table["dynamic"]])
+    rows = best_first(table[table["model"].isin(models) & ~table["dynamic"]])
     best = rows[rows["family"] != "mixture"].drop_duplicates("family")["model"]
     return list(dict.fromkeys([*best, *most_overfitted_row(rows)["model"], *rows["model"]]))[:3]
 
@@ -121,25 +122,14 @@ def chart_rows(table: pd.DataFrame) -> pd.DataFrame:
         uniform_row(static),
         most_overfitted_row(static),
     ]
-    chosen = {_best_first(group).index[0] for group in groups if len(group)}
+    chosen = {best_first(group).index[0] for group in groups if len(group)}
     return table[table.index.isin(chosen)]
 
 
-def faq_facts(table: pd.DataFrame) -> dict[str, Any]:
-    """What the answers to readers' questions depend on; the page omits questions whose fact is
-    missing."""
-    chart = _best_first(chart_rows(table))
+def short_text_size(table: pd.DataFrame) -> int:
+    """Characters of a short training text on which counts beat a network; 0 if they do not."""
+    chart = best_first(chart_rows(table))
     ngrams, networks = chart[chart["family"] == "ngram"], chart[chart["family"] == "network"]
-    return {
-        "lstm": "lstm" in set(chart["network"]),
-        "ngrams": (ngrams["order"] > 0).any(),
-        "kneser_ney": "kneser-ney" in set(chart["smoothing"]),
-        "short": _short_text_size(ngrams, networks),
-    }
-
-
-def _short_text_size(ngrams: pd.DataFrame, networks: pd.DataFrame) -> int:
-    """Characters of a short text on which counts beat a network; 0 if they do not."""
     if ngrams.empty or networks.empty:
         return 0
     size = int(networks["train_chars"].iloc[0])

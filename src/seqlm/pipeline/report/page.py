@@ -151,7 +151,7 @@ def _models(layout: Layout, table: pd.DataFrame) -> Content:
     from_words = table[(table["token"] == "char") & (table["counted_token"] == "word")]
     return {
         "best": next(table.itertuples()),
-        "faq": findings.faq_facts(table),
+        "short": findings.short_text_size(table),
         "gzip_bits": gzip_bits,
         "chart": findings.chart_rows(table).to_dict("records"),
         "cells": CELLS,
@@ -200,7 +200,7 @@ def choose_samples(samples: list[Content], chart: pd.DataFrame) -> dict[str, lis
 def _classes(layout: Layout, table: pd.DataFrame) -> Content:
     """Which classes of characters surprise the models."""
     classes = read_csv(layout.reports("evaluate", "classes.csv"))
-    models = extreme_models(set(classes["model"]), table)
+    models = extreme_models(classes["model"], table)
     by_class = classes.groupby(["token_class", "share"], sort=False)
     rows = [
         [name, percent(share), *map(decimals, rows.set_index("model")["bits"][models])]
