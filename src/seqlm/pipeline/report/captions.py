@@ -28,15 +28,15 @@ _NEAR = 1.05
 
 
 def caption_facts(layout: Layout, table: pd.DataFrame) -> dict[str, Facts]:
-    """The arguments of each macro in ``captions.html``; ``table`` is the main table."""
+    """Macro of ``captions.html`` -> what it takes; ``table`` is the main table."""
     evaluate, labels = layout.reports("evaluate"), labels_by_model(table)
     classes = read_csv(evaluate / "classes.csv")
     models = extreme_models(classes["model"], table)
     return {
         "context": context_facts(read_csv(evaluate / "positions.csv"), models, labels),
-        "costliest": costliest_class(classes, models, labels),
-        "overfitted": overfitted_runs(read_csv(evaluate / "history.csv"), labels),
-        "furthest": furthest_errors(read_csv(layout.reports("sine", "errors.csv"))),
+        "classes": costliest_class(classes, models, labels),
+        "overfitting": overfitted_runs(read_csv(evaluate / "history.csv"), labels),
+        "repeating": furthest_errors(read_csv(layout.reports("sine", "errors.csv"))),
         "truncation": best_truncation(read_csv(layout.reports("gradients", "trained.csv"))),
     }
 

@@ -19,11 +19,11 @@ Findings = dict[str, Any]
 
 
 def all_findings(table: pd.DataFrame) -> Findings:
-    """The arguments of each macro in ``findings.html``."""
+    """Macro of ``findings.html`` -> what it takes."""
     return {
-        "best": best_model(table),
-        "memorised": memorising_network(table),
-        "dynamic_bits": bits_of_better_dynamic_model(table),
+        "best_model": best_model(table),
+        "memorising": memorising_network(table),
+        "dynamic": bits_of_better_dynamic_model(table),
     }
 
 

@@ -17,7 +17,7 @@ from seqlm.pipeline.report import formats
 
 def render(template: str, **content: object) -> str:
     """A template with its variables filled in; only HTML is escaped."""
-    return _environment().get_template(template).render(**content)
+    return environment().get_template(template).render(**content)
 
 
 def render_page(
@@ -41,7 +41,8 @@ def render_page(
     return render(template, **frame, **content)
 
 
-def _environment() -> jinja2.Environment:
+def environment() -> jinja2.Environment:
+    """Where templates, the filters that they use, and the rules of escaping are known."""
     environment = jinja2.Environment(
         loader=jinja2.PackageLoader(__package__),
         autoescape=jinja2.select_autoescape(),
