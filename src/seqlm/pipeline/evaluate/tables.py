@@ -68,7 +68,7 @@ def class_table(scores: Sequence[Scores], heldout: Heldout) -> pd.DataFrame:
     on. ``share`` is the share of the class in test, ``bits`` its mean surprisal, including the cost
     of unknown characters.
     """
-    test, text = heldout.stream("test"), "".join(heldout.test_tokens())
+    test, text = heldout.stream("test"), "".join(heldout.test_tokens)
     names = [
         f"{name} or line end" if name == "space" and "\n" in text else name for name in CLASSES
     ]
@@ -118,7 +118,7 @@ def passages(
         heldout = heldouts[score.info.token]
         nll = heldout.stream("test").add_spelling_cost(score.nll["test"])
         kind = token_kind(score.info.token)
-        excerpts[score.name] = passage(kind, heldout.test_tokens(), nll, PASSAGE_CHARS)
+        excerpts[score.name] = passage(kind, heldout.test_tokens, nll, PASSAGE_CHARS)
     return excerpts
 
 

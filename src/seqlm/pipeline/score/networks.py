@@ -49,7 +49,7 @@ def tune_and_score_dynamic(
     The settings, which the metadata hold, are chosen on the first tokens of val, where the bits of
     each are logged. A learning rate of 0, which leaves the network as it is, is always among them.
     """
-    head, streams = heldout.beginning("val", NUM_TUNING_TOKENS), heldout.streams
+    head, streams = heldout.head("val", NUM_TUNING_TOKENS), heldout.streams
     name, imap = model.info.as_dynamic().name, model.network.imap
     unchanged = head.bits_per_character(head.scored_nll(model.token_nll))
     log(f"{name}, lr 0: {format_bits(unchanged)} on val")

@@ -90,7 +90,7 @@ def score_model(model: LanguageModel, heldout: Heldout) -> Scores:
     }
     metrics: dict[str, dict[str, Any]] = {}
     if info.train_tokens is not None:
-        head = heldout.beginning("train", info.train_tokens)
+        head = heldout.head("train", info.train_tokens)
         metrics[TRAIN_SUBSET] = measure(head.scored_nll(model.token_nll), head)
     metrics |= {split: measure(values, streams[split]) for split, values in nll.items()}
     metadata: dict[str, Any] = {}
