@@ -62,6 +62,10 @@ def test_weights_maximise_the_likelihood() -> None:
     first = np.array([0.0, 0.0, 0.0, np.inf])
     second = np.where(np.isinf(first), 0.0, np.inf)
     assert choose_weights([first, second]) == pytest.approx([0.75, 0.25])
+    # In general, each member's share of the mixture is 1 on average at the maximum. Alike members take many steps.
+    probs = np.random.default_rng(0).uniform(0.1, 0.9, (2, 200)) * [[1.2], [1]]
+    weights = choose_weights(-np.log(probs))
+    assert (probs / (weights @ probs)).mean(axis=1) == pytest.approx([1, 1], abs=1e-3)
     # Tokens without probability under any member do not choose.
     nll = np.array([0.0, np.inf])
     assert choose_weights([nll, nll]) == pytest.approx([0.5, 0.5])

@@ -131,8 +131,18 @@ def test_the_page(layout: Layout, table: pd.DataFrame) -> None:
     letter = classes[classes["token_class"] == "first letter"].set_index("model")
     cells = page[page.index('<th scope="row">first letter</th>') :].partition("</tr>")[0]
     assert f"<td>{letter.loc[ABSOLUTE.name, 'bits']:.2f}</td>" in cells
-    assert page.count("<svg") == len(re.findall('<svg role="img" aria-label="[^"]', page)) > 10
     assert "wrongly called significant is at most 5&nbsp;%" in page
+
+
+def test_the_page_loads_nothing_and_works_with_a_screen_reader(layout: Layout) -> None:
+    page = build_page(layout, NO_BOOK)
+    assert not re.search(r'\b(?:src|href|action)="[^"]*//|unsafe|<[^>]* style=', page)
+    assert page.count("<svg") == len(re.findall('<svg role="img" aria-label="[^"]', page)) > 10
+    assert re.findall("<h[1-6]", page)[0] == "<h1"
+    assert page.count("<h1") == 1
+    ids = re.findall(r'<[^>]*\bid="([^"]+)"', page)
+    assert set(re.findall('<a [^>]*href="#([^"]+)"', page)) <= set(ids)
+    assert len(ids) == len(set(ids))
 
 
 def test_the_first_screen_has_one_sentence_under_three_models(layout: Layout, table: pd.DataFrame) -> None:

@@ -5,7 +5,6 @@ import hashlib
 import html
 import json
 import re
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -110,6 +109,12 @@ def open_page(browser: Browser, path: Path, state: str = "") -> None:
 def settled(browser: Browser) -> None:
     """Wait until all chosen models have read the text."""
     browser.wait("app.cards.length && !document.querySelector('.card.old')")
+
+
+def answered(browser: Browser) -> None:
+    """Wait until the worker has answered all that it was asked; what is asked last is done last."""
+    request = "{ids: [1], names: ['long'], length: 1, temperature: 0, seed: 0}"
+    browser.run(f"new Promise(resolve => ask('write', {request}, resolve))")
 
 
 def type_text(browser: Browser, text: str) -> None:
@@ -298,8 +303,7 @@ def test_an_old_answer_is_grey_and_never_shown_as_a_new_one(page: Browser) -> No
     shown = "document.querySelectorAll('.card.old').length"
     assert page.run(f"find('text').value = 'x'.repeat(1500); setText(); {shown}") == 3
     page.run("find('text').value = 'the sea'; setText()")  # before the first is read
-    settled(page)
-    time.sleep(0.3)
+    answered(page)
     assert page.run("app.cards.map(card => card.text.textContent)") == ["the sea"] * 3
     # Too long a text is cut, and the page says so.
     type_text(page, "a" * 2100)
@@ -411,8 +415,7 @@ def test_the_map_of_units_follows_the_text(page: Browser) -> None:
     assert unit in page.run("[...find('map').rows].slice(1).map(row => row.cells[0].textContent)")
     # An answer about an emptied text is not shown.
     page.run("find('text').value = 'the sea went'; setText(); find('text').value = ''; setText()")
-    settled(page)
-    time.sleep(0.3)
+    answered(page)
     assert page.run("find('units-said').textContent + find('coloured').textContent") == "Type a text first.the sea came"
     page.run("find('map').rows[2].querySelector('button').click()")
     assert page.run("find('units-said').textContent") == "Type a text first."
@@ -463,7 +466,7 @@ def test_the_game_is_played_with_the_keyboard_and_scores_the_models_on_the_same_
     assert page.run("[...app.game.models.keys()].sort()") == sorted(page.run("chosen()"))
     assert page.run("app.game.models.get('elman').bits.length") == 11
     page.run("reveal(); startGame()")
-    time.sleep(0.3)
+    answered(page)
     assert page.run("app.game.models.size") == 0
 
 
