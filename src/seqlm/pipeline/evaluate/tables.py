@@ -27,9 +27,8 @@ MAX_PASSAGES = 16
 
 def all_histories(layout: Layout, runs: Sequence[str]) -> pd.DataFrame:
     """Return the runs' histories as one table. Raises DataError if one is missing."""
-    return pd.concat(
-        [read_csv(layout.reports("train", run, "history.csv")) for run in runs], ignore_index=True
-    )
+    paths = [layout.reports("train", run, "history.csv") for run in runs]
+    return pd.concat(map(read_csv, paths), ignore_index=True)
 
 
 def order_table(table: pd.DataFrame) -> pd.DataFrame:
@@ -107,19 +106,23 @@ def passages(
     """
     ngrams: dict[tuple[str, str | None], Scores] = {}
     others = []
-    for score in sorted(scores, key=lambda score: (score.info.dynamic, val_bits(score))):
+    for score in sorted(scores, key=_static_first):
         if score.info.family != "ngram":
             others.append(score)
         elif not score.info.dynamic:
             ngrams.setdefault((score.info.token, score.info.counted_token), score)
     shown = [*ngrams.values(), *others][:MAX_PASSAGES]
     excerpts = {}
-    for score in sorted(shown, key=lambda score: (score.info.dynamic, val_bits(score))):
+    for score in sorted(shown, key=_static_first):
         heldout = heldouts[score.info.token]
         nll = heldout.stream("test").add_spelling_cost(score.nll["test"])
         kind = token_kind(score.info.token)
         excerpts[score.name] = passage(kind, heldout.test_tokens, nll, PASSAGE_CHARS)
     return excerpts
+
+
+def _static_first(score: Scores) -> tuple[bool, float]:
+    return score.info.dynamic, val_bits(score)
 
 
 def choices(scores: Sequence[Scores]) -> dict[str, float]:

@@ -202,13 +202,10 @@ def _minibatch_values() -> Values:
     """Numbers of minibatches when 0, 1, ..., 34 is cut as in section 8.3.4, at many offsets."""
     values: Values = {}
     for name, cut in (("random", random_minibatches), ("sequential", sequential_minibatches)):
-        num_batches, num_subsequences = set(), set()
-        for seed in range(20):
-            batches = list(cut(np.arange(35), 2, 5, np.random.default_rng(seed)))
-            num_batches.add(len(batches))
-            num_subsequences.add(sum(len(inputs) for inputs, _ in batches))
-        values[f"minibatches.{name}"] = _join_words(sorted(num_batches))
-        values[f"subsequences.{name}"] = _join_words(sorted(num_subsequences))
+        epochs = [list(cut(np.arange(35), 2, 5, np.random.default_rng(n))) for n in range(20)]
+        sizes = {sum(len(inputs) for inputs, _ in batches) for batches in epochs}
+        values[f"minibatches.{name}"] = _join_words(sorted(set(map(len, epochs))))
+        values[f"subsequences.{name}"] = _join_words(sorted(sizes))
     return values
 
 

@@ -68,22 +68,21 @@ def smoothed(positions: pd.DataFrame, model: str) -> pd.DataFrame:
 
 def draw_models(layout: Layout, plots: Plots) -> Figures:
     """Figures of the ``evaluate`` stage."""
-    folder, table = layout.reports("evaluate"), read_main_table(layout)
+    table = read_main_table(layout)
     yield "evaluate-highlights", highlights_figure(chart_rows(table))
     styles = model_styles(table)
 
-    positions = read_csv(folder / "positions.csv")
+    positions, plot = _plotted(layout, plots, "evaluate/positions")
     models = extreme_models(positions["model"], table)
     smooth = pd.concat([positions.head(0), *(smoothed(positions, model) for model in models)])
-    plot = plots["reports/evaluate/positions.csv"]
     yield "evaluate-positions", draw(smooth, plot, "model", styles=styles)
 
-    orders = read_csv(folder / "orders.csv")
+    orders, plot = _plotted(layout, plots, "evaluate/orders")
     nouns = orders["token"].map(lambda token: token_kind(token).noun)
     orders["series"] = nouns + "s, " + orders["smoothing"].str.title()
-    yield "evaluate-orders", draw(orders, plots["reports/evaluate/orders.csv"], "series")
+    yield "evaluate-orders", draw(orders, plot, "series")
 
-    history = read_csv(folder / "history.csv")
+    history = read_csv(layout.reports("evaluate", "history.csv"))
     runs = best_first(table[table["model"].isin(history["run"])])["model"].head(MAX_RUNS)
     shown = pd.concat([history.head(0), *(history[history["run"] == run] for run in runs)])
     plot = plots["Perplexity of the runs"]

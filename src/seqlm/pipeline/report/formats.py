@@ -5,9 +5,6 @@ from typing import Any
 
 import pandas as pd
 
-INFINITE = "infinite"
-"""What is written for an infinite value; reports store it as a missing one."""
-
 
 def number(value: float | None, digits: int = 3) -> str:
     """A number for a table, with separators between thousands; a dash if there is none."""

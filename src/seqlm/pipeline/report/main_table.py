@@ -7,7 +7,8 @@ import pandas as pd
 
 from seqlm.core.files import read_csv
 from seqlm.core.layout import Layout
-from seqlm.pipeline.report.formats import INFINITE, decimals, half_width
+from seqlm.pipeline.report.formats import decimals, half_width
+from seqlm.pipeline.score.excerpts import INFINITE
 
 STILL_LEARNING = (
     "still learning: after predicting a piece of the test text, these models learn from it"

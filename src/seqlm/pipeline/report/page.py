@@ -53,13 +53,10 @@ def build_page(layout: Layout, comparison: Mapping[str, pd.DataFrame]) -> str:
         path = layout.reports(stage, *parts)
         return read_json(path) if path.suffix == ".json" else read_csv(path)
 
-    def figure(name: str, alternative: str) -> Markup:
-        return inline_svg(layout.figure(name), alternative)
-
     samples = report("generate", "samples.json")
     content: Content = {
         "report": report,
-        "figure": figure,
+        "figure": lambda name, title: inline_svg(layout.figure(name), title),
         "label": labels_by_model(table).get,
         "facts": caption_facts(layout, table),
         "findings": findings.all_findings(table),

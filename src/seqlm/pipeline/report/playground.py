@@ -73,13 +73,13 @@ def build_playground(layout: Layout) -> str:
         load_split(layout.corpus("char"), split)[:size] for split, size in _PASSAGES.items()
     )
     history = {run: _history(layout, run) for run in run_names(layout.configs)}
-    blocks = {"val": pack_bits([(val, num_bits(val))])}
+    packed_val = [(val, num_bits(val))]
+    blocks = {"val": pack_bits(packed_val)}
     ngrams, packed, left_out = _ngrams(layout, vocab)
     blocks |= packed
-    used = (
-        _TEMPLATE_BYTES + len(json.dumps([history, vocab.tokens])) + sum(map(len, blocks.values()))
-    )
-    networks, packed, too_large = _networks(layout, vocab, table, MAX_PAGE - used)
+    texts = [json.dumps([history, vocab.tokens]), *blocks.values()]
+    budget = MAX_PAGE - _TEMPLATE_BYTES - sum(map(len, texts))
+    networks, packed, too_large = _networks(layout, vocab, table, budget)
     names = [model["name"] for model in (*ngrams["models"], *networks)]
     data = {
         "normalise": vocab.normalise,
@@ -91,7 +91,7 @@ def build_playground(layout: Layout) -> str:
         "chosen": sorted(showcase_models(names, table), key=history.__contains__),  # n-grams first
         "labels": labels_by_model(table),
         "history": history,
-        "val": {"length": len(val), "bits": num_bits(val)},
+        "val": array_specs(packed_val)[0],
         "test": "".join(vocab.tokens[token] for token in test.tolist() if token),
     }
     return render_page(

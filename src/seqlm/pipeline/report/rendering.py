@@ -51,8 +51,8 @@ def environment() -> jinja2.Environment:
         undefined=jinja2.StrictUndefined,
     )
     # Every function of formats.py is a filter.
-    environment.filters |= {"count_noun": count_noun, "unescape": unescape}
     environment.filters |= dict(getmembers(formats, isfunction))
+    environment.filters |= {"count_noun": count_noun, "unescape": unescape}
     return environment
 
 

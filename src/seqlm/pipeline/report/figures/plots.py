@@ -51,19 +51,19 @@ def read_plots(path: Path) -> dict[str, Plot]:
     for stage in pipeline["stages"].values():
         items = list(stage.get("foreach", [""]))
         entries += [(entry, items) for entry in stage.get("do", stage).get("plots", [])]
-    found: dict[str, Plot] = {}
+    plots: dict[str, Plot] = {}
     for entry, items in entries:
         for name, described in entry.items():
             if "x" in described:
                 labels = (described[key] for key in ("x_label", "y_label", "template"))
                 plot = Plot(described["x"], _columns(described["y"]), *labels)
-                found |= {name.replace("${item}", item): plot for item in items}
-    return found
+                plots |= {name.replace("${item}", item): plot for item in items}
+    return plots
 
 
-def _columns(y: str | list[str] | dict[str, Any]) -> list[str]:
-    if isinstance(y, dict):
-        return [column for of_file in y.values() for column in _columns(of_file)]
+def _columns(y: Any) -> list[str]:
+    if isinstance(y, dict):  # the columns of a file
+        (y,) = y.values()
     return [y] if isinstance(y, str) else y
 
 
