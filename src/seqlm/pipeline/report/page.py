@@ -203,8 +203,7 @@ def _classes(layout: Layout, table: pd.DataFrame) -> Content:
         [name, percent(share), *map(decimals, rows.set_index("model")["bits"][models])]
         for (name, share), rows in by_class
     ]
-    labels = labels_by_model(table)
-    return {"by_class": [labels[model] for model in models], "classes": rows}
+    return {"by_class": list(map(labels_by_model(table).get, models)), "classes": rows}
 
 
 def _sine(layout: Layout, _: pd.DataFrame) -> Content:

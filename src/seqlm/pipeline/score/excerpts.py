@@ -12,8 +12,8 @@ from seqlm.models.user_text import MAX_SHOWN_CHARS
 from seqlm.vocab.kinds import TokenKind
 
 INFINITE = "infinite"
-"""What stands for infinity in passages and in tables that people read; in other files it is a missing
-value."""
+"""What stands for infinity in passages and in tables that people read; in other files it is a
+missing value."""
 
 
 def page_content(surprisals: TextSurprisals) -> dict[str, Any]:
