@@ -6,6 +6,7 @@ import re
 from pathlib import Path
 
 import numpy as np
+from matplotlib.colors import to_rgb
 
 from seqlm.pipeline.report.figures import style
 from seqlm.pipeline.report.page import build_surprisal_page, inline_svg
@@ -59,12 +60,7 @@ def test_text_can_be_read_on_every_shade_and_figures_on_light_and_dark_paper() -
 
 def contrast(one: str, other: str) -> float:
     """Return the contrast of two colours such as ``#16171a``, as the guidelines for accessibility define it."""
-
-    def luminance(colour: str) -> float:
-        digits = colour[1:] if len(colour) > 4 else "".join(2 * digit for digit in colour[1:])
-        parts = [value / 12.92 if value <= 0.04045 else ((value + 0.055) / 1.055) ** 2.4
-                 for value in (int(digits[place : place + 2], 16) / 255 for place in (0, 2, 4))]  # fmt: skip
-        return 0.2126 * parts[0] + 0.7152 * parts[1] + 0.0722 * parts[2]
-
-    low, high = sorted((luminance(one), luminance(other)))
-    return (high + 0.05) / (low + 0.05)
+    values = np.array([to_rgb(one), to_rgb(other)])
+    linear = np.where(values <= 0.04045, values / 12.92, ((values + 0.055) / 1.055) ** 2.4)
+    low, high = sorted(linear @ [0.2126, 0.7152, 0.0722])
+    return float((high + 0.05) / (low + 0.05))

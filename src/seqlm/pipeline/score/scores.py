@@ -1,4 +1,9 @@
-"""The surprisals of every model on every split, the figures that sum them up, and their files."""
+"""The surprisals of every model on every split, the figures that sum them up, and their files.
+
+The bits of a model are computed once, here: score.json has them for each stored model. The stage
+``evaluate`` repeats them for all models in metrics.json, with those of mixtures; its table.csv and
+bits.json are selections, for people and for ``dvc metrics``.
+"""
 
 import math
 from collections.abc import Iterable, Mapping
