@@ -47,7 +47,7 @@ def test_whether_repeating_the_last_value_beats_the_networks(repeat: float, said
 
 
 def test_context_helps_one_model_and_misleads_another() -> None:
-    helped = [16, 8, *[4.0] * 6]
+    helped = [16, 8, 4.1, *[4.0] * 5]  # the third is near enough
     rows = [("lstm", place, value) for place, value in enumerate(helped, start=1)]
     rows += [("rnn", place, float(10 * place)) for place in range(1, 9)]
     positions = pd.DataFrame(rows, columns=["model", "position", "perplexity"])
