@@ -70,14 +70,14 @@ def _columns(y: Any) -> list[str]:
 def draw(
     table: pd.DataFrame,
     plot: Plot,
-    by: str = "",
+    group: str = "",
     *,
     styles: Styles | None = None,
     panels: str = "",
     columns: int = 1,
     reference: str = "",
 ) -> Figure:
-    """Draw lines, one for each value of the column ``by``; several columns of y have different
+    """Draw lines, one for each value of the column ``group``; several columns of y have different
     dashes.
 
     Each value of the column ``panels`` has a panel of its own, in this many ``columns``, and a
@@ -86,10 +86,10 @@ def draw(
     scales is left out.
     """
     values = table[panels].unique() if panels else [""]
-    groups = table[by].unique() if by else [""]
+    names = table[group].unique() if group else [""]
     if styles is None:
-        looks = zip(groups, cycle(SERIES), strict=False)
-        styles = {group: replace(style, name=str(group)) for group, style in looks}
+        looks = zip(names, cycle(SERIES), strict=False)
+        styles = {name: replace(style, name=str(name)) for name, style in looks}
     scales = {f"{axis}scale": "log" for axis in "xy" if plot.template in ("loglog", f"log{axis}")}
     height = 0.5 + (2.5 if len(values) == 1 else 1.9) * math.ceil(len(values) / columns)
     with new_figure(len(values), height=height, legend=2, columns=columns) as (figure, _):
@@ -102,14 +102,16 @@ def draw(
             if reference:
                 look = {"color": GREY, "linewidth": 0.8, "label": reference}
                 _draw_line(axes, shown, plot.x, reference, look)
-            for group in groups:
-                rows = shown[shown[by] == group] if by else shown
-                style = styles.get(group if by else value, LineStyle(MAGENTA if reference else INK))
-                _draw_group(axes, rows, plot, style if by else replace(style, name=""))
+            for name in names:
+                rows = shown[shown[group] == name] if group else shown
+                style = styles.get(
+                    name if group else value, LineStyle(MAGENTA if reference else INK)
+                )
+                _draw_group(axes, rows, plot, style if group else replace(style, name=""))
         if len(plot.y) > 1:
             for column, line in zip(plot.y, _COLUMN_LINES, strict=False):
-                name = column.removesuffix("_perplexity")
-                figure.axes[0].plot([], [], line, color=INK, label=name)
+                label = column.removesuffix("_perplexity")
+                figure.axes[0].plot([], [], line, color=INK, label=label)
         for axes in figure.axes[len(values) :]:
             axes.remove()
         for axes in figure.axes[-columns:]:  # the lowest of each column
