@@ -9,7 +9,7 @@ export PATH := $(CURDIR)/$(VENV)/bin:$(PATH)
 SHELL := /bin/sh
 
 .DEFAULT_GOAL := help
-.PHONY: help install install-hashed unlock repro restore preset smoke diff picture test test-all verify mutants lint clean
+.PHONY: help install install-hashed unlock repro restore preset smoke diff docs picture test test-all verify mutants lint clean
 
 help: ## list the targets
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | expand -t 16
@@ -49,7 +49,7 @@ repro: install unlock ## run the pipeline, print the most important models, and 
 	    echo "  git init && git add . && git commit -m 'Start from a download'" >&2; exit 5; }
 	@python tools/restore.py --check
 	@# Beside the first stages, which leave a processor idle.
-	@python tools/warm_up.py >/dev/null 2>&1 & dvc repro
+	@python tools/warm_up.py >/dev/null 2>&1 & python tools/train_ahead.py && dvc repro
 	@python tools/check_lock.py --prune
 	@$(SHOW_RESULT)
 	@echo "To type dvc and python yourself: . $(VENV)/bin/activate"
@@ -71,6 +71,9 @@ diff: install ## compare the results with those of another revision: make diff R
 	python tools/compare.py $(REV)
 
 CHROMIUM ?= chromium
+docs: install ## write the documentation as a site to build/site, and check its links
+	python -m sphinx --quiet --fail-on-warning --keep-going --fresh-env -c docs . build/site
+
 picture: install ## draw docs/page.png, the README's picture of the page (needs Chromium)
 	$(CHROMIUM) --headless --no-sandbox --hide-scrollbars --window-size=1280,710 --screenshot=docs/page.png reports/index.html
 

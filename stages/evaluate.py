@@ -17,7 +17,7 @@ def main(layout: Layout) -> None:
     from seqlm.pipeline.evaluate.mixtures import collect_scores, save_mixtures
     from seqlm.pipeline.score.heldout import Heldout
     from seqlm.pipeline.score.ngrams import Folds
-    from seqlm.train.settings import run_names
+    from seqlm.pipeline.train.configs import run_names
     from seqlm.vocab.kinds import KINDS
 
     runs = run_names(layout.configs)

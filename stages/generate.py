@@ -21,12 +21,11 @@ def main(layout: Layout) -> None:
     num_threads = load(layout.params, "num_threads", NumThreads)
 
     from seqlm.core.files import write_json
-    from seqlm.core.progress import timed
+    from seqlm.core.progress import count_noun, timed
     from seqlm.models.index import Models
     from seqlm.pipeline.generate.samples import (
         generate_samples,
         generating_models,
-        measured,
         resolve_prefixes,
     )
 
@@ -37,13 +36,17 @@ def main(layout: Layout) -> None:
         params.temperatures,
         params.num_preds,
         seed,
+        layout,
     )
     samples = []
     for model_samples, seconds in timed(generated):
         samples += model_samples
-        click.echo(f"{model_samples[0].model}: {len(model_samples)} samples, {seconds:.1f} s")
-    path = layout.reports("generate", "samples.json")
-    write_json(path, [asdict(sample) for sample in measured(samples, models)])
+        copied = max(sample.copied for sample in model_samples)
+        click.echo(
+            f"{model_samples[0].model}: {len(model_samples)} samples, {seconds:.1f} s; the longest "
+            f"piece copied from train has {count_noun(copied, 'character')}"
+        )
+    write_json(layout.reports("generate", "samples.json"), list(map(asdict, samples)))
 
 
 if __name__ == "__main__":

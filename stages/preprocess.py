@@ -27,13 +27,22 @@ def main(layout: Layout) -> None:
     for warning in result.warnings:
         warn(warning)
     sizes = {split: asdict(size) for split, size in result.sizes.items()}
+    dropped = result.letters.dropped_share if params.normalise == "letters" else 0.0
+    summary = sizes | {
+        "dropped": dropped,
+        "repeated": result.repeated,
+        "warnings": result.warnings or None,  # DVC cannot read a plot file with an empty list in it
+    }
     reports = layout.reports("preprocess")
     write_csv(reports / "splits.csv", [{"split": split} | size for split, size in sizes.items()])
     write_json(reports / "lines.json", result.first_lines)
-    write_json(reports / "summary.json", sizes | {"decoding": asdict(result.letters)})
+    write_json(reports / "summary.json", summary)
     for split, size in result.sizes.items():
         lines, characters = count_noun(size.lines, "line"), count_noun(size.characters, "character")
         click.echo(f"{split}: {lines}, {characters}, {count_noun(size.words, 'word')}")
+    shares = ", ".join(f"{share:.1%} of {split}" for split, share in result.repeated.items())
+    click.echo(f"dropped: {dropped:.1%} of the characters that are not blank")
+    click.echo(f"lines that train has too: {shares}")
 
 
 if __name__ == "__main__":

@@ -14,6 +14,8 @@ def main(layout: Layout) -> None:
     from seqlm.core.files import write_csv, write_metrics, write_text
     from seqlm.pipeline.report.book_comparison import agreement, compare_with_book
     from seqlm.pipeline.report.drawing import draw_all
+    from seqlm.pipeline.report.findings import worse_networks
+    from seqlm.pipeline.report.main_table import read_main_table
     from seqlm.pipeline.report.page import build_page, build_summary
     from seqlm.pipeline.report.playground import build_playground
 
@@ -28,6 +30,9 @@ def main(layout: Layout) -> None:
     write_text(layout.summary, build_summary(layout))
     write_text(layout.page, build_page(layout, comparison))
     write_text(layout.playground, build_playground(layout))
+    for network in worse_networks(read_main_table(layout)):
+        bits, guess = network["test_bits"], network["test_bits_of_guess"]
+        click.echo(f"{network['label']}: worse than guessing: {bits:.2f} against {guess:.2f}")
     if num_compared:
         click.echo(f"the book: {num_met} of {num_compared} compared values are reproduced")
     click.echo(

@@ -20,8 +20,8 @@ def clean_line(line: str) -> str:
     return re.sub("[^A-Za-z]+", " ", line).strip().lower()
 
 
-def clean(content: bytes, normalise: str) -> tuple[str, int, int]:
-    """Return the cleaned text of a file's content, its letters, and those other than A-Z.
+def clean(content: bytes, normalise: str) -> tuple[str, int, int, int]:
+    """Return the cleaned text of a file's content, its letters, those other than A-Z, and all characters but blanks.
 
     The message of a DataError is a pattern: if two things are wrong, either may be named.
     """
@@ -29,10 +29,11 @@ def clean(content: bytes, normalise: str) -> tuple[str, int, int]:
     text = unicodedata.normalize("NFC", decoded).replace("\r\n", "\n").replace("\r", "\n")
     foreign = sum(character.isalpha() for character in text if character > "\x7f")
     letters = foreign + len(re.findall("[A-Za-z]", text))
+    visible = sum(not character.isspace() for character in text)
     last = "\n" if text and not text.endswith("\n") else ""
     if normalise == "letters":
         text = "\n".join(clean_line(line) for line in text.split("\n"))
-    return text + last, letters, foreign
+    return text + last, letters, foreign, visible
 
 
 def decode(content: bytes) -> str:

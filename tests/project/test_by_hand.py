@@ -8,7 +8,7 @@ import pytest
 
 from seqlm.core.layout import Layout
 from smoke import ROOT, change_params
-from stages_by_hand import RunStage
+from stages_by_hand import RunStage, in_this_process, prepare
 
 UNDER_DVC = {"DVC_STAGE": "a-stage"}
 
@@ -39,8 +39,18 @@ def test_without_any_config_a_stage_fails(stage: str, run_stage: RunStage, tmp_p
         assert re.fullmatch("error: .*\n", result.stderr)  # the way back is named after experiments only
 
 
-def test_a_wrong_setting_of_an_experiment_names_the_way_back(run_stage: RunStage, tmp_path: Path) -> None:
-    change_params(tmp_path / "params.yaml", {"train.lr": -1})
+@pytest.mark.parametrize(
+    ("folder", "expected"),
+    [
+        ("workspace", "`make restore` goes back to the last commit"),
+        # Where `dvc exp run --temp` works: the settings of the workspace are as they were.
+        (".dvc/tmp/exps/tmp1", "ran in a copy of what Git tracks: name other files"),
+    ],
+)
+def test_a_wrong_setting_of_an_experiment_names_the_way_back(folder: str, expected: str, tmp_path: Path) -> None:
+    (tmp_path / folder).mkdir(parents=True)
+    run_stage = in_this_process(prepare(tmp_path / folder))
+    change_params(tmp_path / folder / "params.yaml", {"train.lr": -1})
     complaint, advice = run_stage("configure", DVC_EXP_BASELINE_REV="0").stderr.splitlines()
     assert complaint.startswith("error: params.yaml: train.lr")
-    assert "`make restore` goes back to the last commit" in advice
+    assert expected in advice

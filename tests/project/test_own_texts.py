@@ -43,7 +43,7 @@ def workspace_of(base: Path, text: str, params: dict[str, Any]) -> Workspace:
 @pytest.mark.parametrize(
     ("text", "params"),
     [
-        (english(1200), SMALL | AUTO),
+        (english(1700), SMALL | AUTO),
         (english(3000), AUTO),
         (chinese(30_000), SMALL | RAW),
         (english(9000).replace("\n", f" {HOSTILE}\n"), SMALL | RAW),

@@ -16,7 +16,7 @@ from itertools import compress
 import numpy as np
 from numpy.typing import NDArray
 
-from seqlm.core.files import VocabKey
+from seqlm.core.stored import VocabKey
 from seqlm.core.text import NUM_CODE_POINTS
 from seqlm.ngrams.counts.counting import count_ngrams
 from seqlm.ngrams.models.base import token_nll
@@ -88,7 +88,9 @@ class SpellingModel:
 
 @lru_cache(_CACHED_MODELS)
 def _cached_model(vocab: "_HashedByKey") -> SpellingModel:
-    return SpellingModel([token for token in vocab.vocab.tokens if token != UNKNOWN])
+    # Of the marks of an ARPA file, one is empty, and one a line end: they are no words.
+    no_words = UNKNOWN, "", _END
+    return SpellingModel([token for token in vocab.vocab.tokens if token not in no_words])
 
 
 @dataclass(frozen=True)

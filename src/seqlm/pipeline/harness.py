@@ -23,6 +23,13 @@ _NO_MEMORY = re.compile("can't allocate memory|out of memory")
 """In PyTorch's errors, on CPUs and on GPUs."""
 _EXPERIMENT = "DVC_EXP_BASELINE_REV"
 """`dvc exp run` sets this variable."""
+_AFTER_EXPERIMENT = (
+    "params.yaml keeps the settings of this experiment; `make restore` goes back to the last commit"
+)
+_AFTER_COPY = (
+    "this experiment ran in a copy of what Git tracks: name other files, such as your own text, by "
+    "their absolute path"
+)
 
 
 class _Command(click.Command):
@@ -91,9 +98,6 @@ def _fail(message: str, code: int) -> NoReturn:
     one_line = " ".join(message.split())
     click.echo(f"error: {one_line}", err=True)
     if _EXPERIMENT in os.environ:
-        click.echo(
-            "params.yaml keeps the settings of this experiment; `make restore` goes back to the "
-            "last commit",
-            err=True,
-        )
+        is_in_copy = ".dvc" in Path.cwd().parts  # after dvc exp run --temp or --queue
+        click.echo(_AFTER_COPY if is_in_copy else _AFTER_EXPERIMENT, err=True)
     sys.exit(code)

@@ -15,11 +15,15 @@ import reference
 from seqlm.core.errors import DataError
 from seqlm.core.files import write_json
 from seqlm.core.layout import Layout
+from seqlm.core.settings import read_params
 from seqlm.core.text import TextSize
-from seqlm.pipeline.preprocess.splitting import split_text
+from seqlm.pipeline.configure.settings import resolve_runs
+from seqlm.pipeline.preprocess.settings import SplitFractions
+from seqlm.pipeline.preprocess.splitting import MIN_CHARACTERS, repeated_shares, split_text
 from seqlm.preprocess import cleaning
 from seqlm.preprocess.cleaning import Letters, clean_text, read_raw
-from smoke import change_params
+from seqlm.train.minibatches import Plan
+from smoke import ROOT, change_params
 from stages_by_hand import Finished, RunStage, refused, succeeded
 
 # Letters, spaces, all that ends lines or looks as if it did, characters of two, three and four bytes; marks and parts
@@ -54,18 +58,18 @@ def test_bytes_are_cleaned_as_in_plain_python(content: bytes, normalise: str, by
         if by_line:
             patch.setattr(cleaning, "_BLOCKS", re.compile(rb"(?s).[^\n]*\n?"))
         try:
-            expected, letters, foreign = reference.clean(content, normalise)
+            expected, *letters = reference.clean(content, normalise)
         except DataError as error:
             with pytest.raises(DataError, match=f"(?:{error})(?!\\d)"):
                 cleaned(content, normalise)
             return
-        assert cleaned(content, normalise) == (expected.removesuffix("\n"), Letters(letters, foreign))
+        assert cleaned(content, normalise) == (expected.removesuffix("\n"), Letters(*letters))
 
 
 def test_cleaning_by_hand() -> None:
     content = b"  The Time Machine, by H. G. Wells [1898]\n\n -2- \nthree"
     assert cleaned(content, "letters")[0] == "the time machine by h g wells\n\n\nthree"
-    assert cleaned("ab жé 12 ß".encode(), "letters")[1] == Letters(letters=5, foreign_letters=3)
+    assert cleaned("ab жé 12 ß".encode(), "letters")[1] == Letters(letters=5, foreign_letters=3, characters=7)
     # 'é' has two bytes, so the broken byte is the sixth, at offset 5.
     with pytest.raises(DataError, match="line 1: not UTF-8 at byte 5"):
         cleaned("abcé".encode() + b"\xffdef", "letters")
@@ -115,8 +119,14 @@ def test_a_split_by_hand() -> None:
         split_text(b"a" * 1000, FRACTIONS)
 
 
-TEXT = "The tide went out.\n\nIt came back, slowly.\n" * 40
-PROSE = "The tide went out, slowly; and when it came back nobody was there to see it.\n"
+LETTERS = "abcdefghijklmnopqrstuvwxyz"
+TEXT = "The tide went out.\n\nIt came back, slowly.\n" * 60
+PROSE = [
+    f"The tide went out at the mark {a}{b}, slowly; when it came back nobody was there to see it.\n"
+    for a in LETTERS
+    for b in LETTERS
+]
+"""No line occurs twice."""
 START, END = (f"*** {which} OF THE PROJECT GUTENBERG EBOOK TIDES ***\n" for which in ("START", "END"))
 SUMMARY = "reports/preprocess/summary.json"
 
@@ -152,23 +162,23 @@ def total(summary: Any, what: str) -> int:
 def test_three_splits_and_a_table_of_their_sizes(preprocess: Preprocess, tmp_path: Path) -> None:
     succeeded(preprocess(TEXT))
     summary = preprocess.summary()
-    # 40 times "the tide went out" (17 characters), "" and "it came back slowly" (19): 3 lines, 8 words.
-    assert [total(summary, what) for what in ("characters", "words", "lines")] == [40 * 36, 40 * 8, 40 * 3]
-    assert summary["train"]["characters"] / (40 * 36) == pytest.approx(0.8, abs=0.02)
+    # 60 times "the tide went out" (17 characters), "" and "it came back slowly" (19): 3 lines, 8 words.
+    assert [total(summary, what) for what in ("characters", "words", "lines")] == [60 * 36, 60 * 8, 60 * 3]
+    assert summary["train"]["characters"] / (60 * 36) == pytest.approx(0.8, abs=0.02)
     assert (tmp_path / "reports/preprocess/splits.csv").read_text().startswith("split,lines,characters,words\ntrain,")
 
 
 @pytest.mark.parametrize(
     ("content", "complaint"),
     [
-        (b"1234 5678\n" * 100, "has only 0 characters and 0 words after cleaning: use a text of at least 500"),
+        (b"1234 5678\n" * 100, "has only 0 characters and 0 words after cleaning: use a text of at least 1500"),
         (b"one\r\ntwo\rthree \xe9t\xe9\n" * 100, "line 3: not UTF-8 at byte 15: convert it"),
         (b"one\n\ntw\x00\n" * 100, "line 3: NUL byte at byte 7: this is not a text file"),
         # 10 of the 14 letters of each line are Cyrillic.
         ("прилив ушёл tide\n".encode() * 200, "2,000 of its 2,800 letters are not A-Z and would be dropped: keep them"),
         # However long it is, a text without blanks cannot be split.
         (b"a" * 1_000_000, "has too few line ends and spaces to be split: break it into lines"),
-        (b"a b c d\n" * 100 + b"1\n" * 5000 + b"end\n", "the val split has 0 words, and needs two: change"),
+        (b"a b c d\n" * 300 + b"1\n" * 5000 + b"end\n", "the val split has 0 words, and needs two: change"),
     ],
 )
 def test_unusable_texts_are_refused(content: bytes, complaint: str, preprocess: Preprocess, tmp_path: Path) -> None:
@@ -183,7 +193,7 @@ def test_unusable_texts_are_refused(content: bytes, complaint: str, preprocess: 
 
 
 def test_a_licence_of_project_gutenberg_is_warned_of(preprocess: Preprocess) -> None:
-    header, body, licence = "Title: Tides\n" * 10, PROSE * 100, "You may copy it.\n" * 100
+    header, body, licence = "Title: Tides\n" * 10, "".join(PROSE), "You may copy it.\n" * 100
     for text in (header + START + body, body + END + licence):
         assert "warning: the text has Project Gutenberg's header or licence" in preprocess(text).stderr
     assert preprocess(body).stderr == ""
@@ -194,9 +204,37 @@ def test_a_few_dropped_letters_are_warned_of(preprocess: Preprocess, tmp_path: P
     text = "the tide äts\n" * 200
     assert "10.0% of the letters are not A-Z" in preprocess(text).stderr
     assert "would be dropped: keep them" in preprocess("the tide ät\n" * 200).stderr
-    result = preprocess(text, normalise="none")
-    assert (result.returncode, result.stderr) == (0, "")
+    assert "not A-Z" not in preprocess(text, normalise="none").stderr
     assert (tmp_path / "data/text/test.txt").read_text().startswith("the tide äts\n")
+
+
+def test_what_a_person_must_know_before_training_is_printed_and_stored(preprocess: Preprocess) -> None:
+    # Of the 15 characters of each line that are not blank, 10 are no letters; a and b keep the lines apart.
+    code = "".join(f"{line[29:32]}[0] = (1 + 2);\n" for line in PROSE)
+    result = preprocess(code * 2)
+    assert "make preset NAME=raw_text keeps them" in result.stderr
+    # The second half repeats the first one, so every line of val and test is one of train.
+    assert "100% of the val split are lines that the training split has too" in result.stderr
+    summary = preprocess.summary()
+    assert summary["repeated"] == {"val": 1, "test": 1}
+    assert summary["dropped"] == pytest.approx(10 / 12, abs=0.01)
+    assert [f"warning: {warning}" for warning in summary["warnings"]] == result.stderr.splitlines()
+    assert "dropped: 83" in result.stdout
+    # 3,000 characters: a tenth is too little to compare models on.
+    few = preprocess("".join(PROSE)[:3000]).stderr
+    assert "the test split has only 2" in few
+    assert "the val split has only" in few
+    assert preprocess("".join(PROSE)).stderr == ""
+    assert preprocess.summary()["warnings"] is None
+    assert repeated_shares({"train": b"abc\nd\n", "val": b"d\nab\nabc\n"}) == {"val": 6 / 9}
+
+
+def test_a_text_that_is_long_enough_for_preprocess_is_long_enough_to_train() -> None:
+    params = read_params(ROOT / "params.yaml")
+    shares = SplitFractions(**params["preprocess"]["split"]).shares
+    train = split_text("".join(PROSE)[:MIN_CHARACTERS].encode(), shares)["train"]
+    for config in resolve_runs(params, source="params.yaml").values():
+        assert Plan.of(config, len(train.replace(b"\n", b""))).num_rows  # or DataError
 
 
 def test_shares_that_leave_nothing_for_test_end_with_code_2(preprocess: Preprocess) -> None:

@@ -110,11 +110,28 @@ def test_highlights_are_chosen_on_val() -> None:
         row("lucky", "ngram", 3, 2, **counts),
     ]
     assert findings.chart_rows(table(*rows))["model"].tolist() == ["net", "counts"]
+    # The rival that the answer names is in the chart: here, counts of words that predict words, beside counts of
+    # words that predict characters.
+    whole = row("whole", "ngram", 1.95, 2.0, token="word", counted_token="word", smoothing="kneser-ney", order=3)
+    assert STATE.best_model(findings.best_model(table(COUNTS, whole, NET))).endswith("better than WHOLE.")
+    assert findings.chart_rows(table(COUNTS, whole, NET))["model"].tolist() == ["counts", "whole", "net"]
+
+
+def test_networks_that_are_worse_than_a_guess_are_named_once() -> None:
+    guess = row("guess", "ngram", 4.7, 4.7, order=0, smoothing="uniform")
+    hurried = row("hurried", "network", 7.5, 7.49, seen_bits=7.4)
+    memorised = row("rnn", "network", 7.0, 7.2, seen_bits=0.3)  # has a sentence of its own
+    for rows in ((NET, guess, hurried), (NET, guess, hurried, memorised)):
+        said = STATE.worse(findings.worse_networks(table(*rows)))
+        assert said == "Worse on unseen text than guessing, with 4.70: HURRIED with 7.49."
+    for other in (guess, hurried):
+        assert STATE.worse(findings.worse_networks(table(NET, other))) == ""
 
 
 def test_counts_beat_a_network_on_a_short_text_only_if_they_do_on_val_and_on_test() -> None:
     counts = row("counts", "ngram", 1.9, 1.96, counted_token="char", order=3, smoothing="kneser-ney")
     assert findings.short_text_size(table(counts, NET)) == 10_000
-    for other in ({"val_bits": 1.8}, {"test_bits": 1.9}, {"train_chars": 2_000_000}):
+    # A network that is better, on val or on test, one that is no better on the text that it saw, and a long text.
+    for other in ({"val_bits": 1.8}, {"test_bits": 1.9}, {"seen_bits": 1.95}, {"train_chars": 2_000_000}):
         assert findings.short_text_size(table(counts, NET | other)) == 0
     assert findings.short_text_size(table(counts)) == 0

@@ -63,7 +63,7 @@ def layout(tmp_path_factory: pytest.TempPathFactory) -> Layout:
     layout.config("small").unlink()
     for scores in map(layout.scores_of_ngrams, KINDS):
         scores.mkdir(parents=True, exist_ok=True)
-    Folds([], []).save(layout.folds)
+    Folds(bits=[], test_blocks=[]).write(layout.folds)
     for info, nll in SURPRISALS.items():
         save_made_up_score(layout, info, nll)
     for run in (RUN.name, OTHER.name):
@@ -88,7 +88,7 @@ def save_made_up_score(layout: Layout, info: ModelInfo, nll: float) -> None:
     }
     metadata: dict[str, object] = {"positions": [2.0, 1.5]} if info.token == "char" else {}
     if info.dynamic:
-        metadata = {"choices": {"dynamic_lr": 0.1}}
+        metadata = {"choices": {"dynamic_lr": 0.1, "dynamic_decay": 0.0}}
     folder = layout.scores_of_ngrams(info.counted_token or info.token)
     if info.family == "network":
         folder = layout.scores_of_run(info.members[0] if info.dynamic else info.name)
@@ -197,9 +197,9 @@ def page_with(layout: Layout, path: Path, **changes: object) -> str:
 def test_what_a_reader_should_know_about_the_text_is_at_the_top(layout: Layout) -> None:
     before = build_page(layout, NO_BOOK)
     assert not [said for said in ("dropped", "Read these results with care") if said in before]
-    decoding = {"letters": 200, "foreign_letters": 33}
-    top = page_with(layout, layout.reports("preprocess", "summary.json"), decoding=decoding).partition("<main")[0]
-    assert "16.5 % of the letters are not A-Z and were dropped: set preprocess.normalise: none to keep them." in top
+    summary = layout.reports("preprocess", "summary.json")
+    top = page_with(layout, summary, warnings=["16.5% of the letters are not A-Z"]).partition("<main")[0]
+    assert "16.5 % of the letters are not A-Z." in top
     warning = "30.0% of the words of val are unknown: val may hold other text"
     top = page_with(layout, layout.reports("vocab", "word", "summary.json"), warnings=[warning]).partition("<main")[0]
     assert "<li>30.0 % of the words of val are unknown: val may hold other text.</li>" in top

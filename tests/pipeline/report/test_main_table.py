@@ -49,11 +49,12 @@ def test_the_perplexity_of_a_run_that_exploded_is_short() -> None:
     assert list(map(CELLS["perplexity"], rows)) == ["4.48", "9.1e+90", "infinite"]
 
 
-def summary(folder: Path, rows: pd.DataFrame, metrics: dict) -> str:
+def summary(folder: Path, rows: pd.DataFrame, metrics: dict, *warnings: str) -> str:
     layout = Layout(folder)
     write_csv(layout.reports("evaluate", "table.csv"), rows)
     write_json(layout.reports("evaluate", "metrics.json"), {"uniform": metrics, "lstm+dynamic": {}})
     write_json(layout.corpus_record, {"fallback": False})
+    write_json(layout.reports("preprocess", "summary.json"), {"warnings": warnings})
     return build_summary(layout)
 
 
@@ -65,7 +66,8 @@ def test_the_summary_explains_what_it_has(tmp_path: Path) -> None:
     assert text.endswith("at most 5 %\n")
     shares = {"train": 0.00375, "val": 0.03, "test": 1.0}
     shares_of = {split: {"scored_share": share} for split, share in shares.items()}
-    text = summary(tmp_path, table(STEADY, score(LSTM.as_dynamic(), STEADY.nll["test"])), shares_of)
+    text = summary(tmp_path, table(STEADY, score(LSTM.as_dynamic(), STEADY.nll["test"])), shares_of, "too short")
+    assert text.startswith("Warning: too short.\n\nbits per character")
     assert "\n^: settings, weights or the epoch were chosen on val" in text
     share = "scored: 0.38% of train, 3.00% of val, 100.00% of test, in evenly spaced passages"
     assert scored_share(Layout(tmp_path)) == share

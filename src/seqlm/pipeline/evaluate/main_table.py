@@ -6,8 +6,8 @@ from typing import Any, NamedTuple
 
 import pandas as pd
 
-from seqlm.models.names import display_names
 from seqlm.models.scored_text import Stream
+from seqlm.pipeline.evaluate.names import display_names
 from seqlm.pipeline.evaluate.uncertainty import Comparison, Interval, error_models
 from seqlm.pipeline.score.ngrams import Folds
 from seqlm.pipeline.score.scores import TRAIN_SUBSET, Scores, val_bits

@@ -2,13 +2,13 @@
 repeated."""
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cache
 
 from seqlm.core.layout import Layout
 from seqlm.models.index import Models
 from seqlm.models.language_model import LanguageModel
-from seqlm.train.settings import run_names
+from seqlm.pipeline.train.configs import run_names
 from seqlm.vocab.corpus import AUTO, load_split, occurs, prompts
 from seqlm.vocab.kinds import Kind
 from seqlm.vocab.vocabulary import Vocab
@@ -26,10 +26,10 @@ def resolve_prefixes(setting: Sequence[str] | str, layout: Layout) -> list[str]:
     Raises DataError if these are needed and val begins with nothing but spaces.
     """
     folder, vocab = layout.corpus("char"), Vocab.load(layout.vocab("char"), "char")
-    train = load_split(folder, "train", mmap=True)[:SEARCHED_TOKENS]
+    train = load_split(folder, "train")[:SEARCHED_TOKENS]
     wanted = [] if setting == AUTO else setting
     found = [prefix for prefix in wanted if occurs(vocab.encode(vocab.tokenize(prefix)), train)]
-    return found or prompts(vocab, load_split(folder, "val", mmap=True), NUM_AUTO_PREFIXES)
+    return found or prompts(vocab, load_split(folder, "val"), NUM_AUTO_PREFIXES)
 
 
 @dataclass(frozen=True)
@@ -41,9 +41,9 @@ class Sample:
     temperature: float
     text: str
     """The text after the prefix."""
-    copied: int | None = None
-    """Length of the longest substring that also occurs in train; None if it was not measured."""
-    repeated: float | None = None
+    copied: int
+    """Length of the longest substring that also occurs in train."""
+    repeated: float
     """Share of the substrings of eight characters that occurred earlier in the text."""
 
 
@@ -69,39 +69,27 @@ def generate_samples(
     temperatures: Sequence[float],
     num_preds: int,
     seed: int,
+    layout: Layout,
 ) -> Iterator[list[Sample]]:
     """Yield the samples of each model: every prefix at every temperature."""
-    for model in models:
-        samples = []
-        for temperature in temperatures:
-            texts = model.generate(list(prefixes), num_preds, temperature=temperature, seed=seed)
-            continued = zip(prefixes, texts, strict=True)
-            samples += [Sample(model.name, prefix, temperature, text) for prefix, text in continued]
-        yield samples
-
-
-def measured(samples: Sequence[Sample], models: Models) -> list[Sample]:
-    """Return samples of some models with how much of each is copied from train or repeated."""
 
     @cache
     def train_text(kind: Kind) -> str:
-        vocab = Vocab.load(models.layout.vocab(kind), kind)
-        train = load_split(models.layout.corpus(kind), "train", mmap=True)[:SEARCHED_TOKENS]
+        vocab = Vocab.load(layout.vocab(kind), kind)
+        train = load_split(layout.corpus(kind), "train")[:SEARCHED_TOKENS]
         return vocab.join(vocab.decode(train.tolist()))
 
-    return [
-        replace(
-            sample,
-            copied=longest_common_substring(
-                sample.text, train_text(models[sample.model].vocab.kind)
-            ),
-            repeated=repeated_share(sample.text),
-        )
-        for sample in samples
-    ]
+    for model in models:
+        train, samples = train_text(model.vocab.kind), []
+        for temperature in temperatures:
+            texts = model.generate(list(prefixes), num_preds, temperature=temperature, seed=seed)
+            for prefix, text in zip(prefixes, texts, strict=True):
+                overlap = copied_length(text, train), repeated_share(text)
+                samples.append(Sample(model.name, prefix, temperature, text, *overlap))
+        yield samples
 
 
-def longest_common_substring(text: str, source: str) -> int:
+def copied_length(text: str, source: str) -> int:
     """Return the length of the longest substring of a text that occurs in the source."""
     length = 0
     for start in range(len(text)):

@@ -5,10 +5,10 @@ these reach.
 """
 
 import math
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import asdict, dataclass
 from functools import partial
-from itertools import chain, product
+from itertools import product
 from typing import Any, Literal
 
 import numpy as np
@@ -27,10 +27,9 @@ from seqlm.networks.initial import mask, masks_rng
 from seqlm.networks.network import Network, nll_array, stream_nll
 from seqlm.networks.settings import NetworkSettings
 from seqlm.pipeline.gradients.settings import GradientsParams
+from seqlm.train.defaults import default_settings
 
 Ids = NDArray[np.integer]
-Tables = dict[str, pd.DataFrame]
-Row = tuple[Any, ...]
 Mask = NDArray[np.float32]
 
 # How much is measured.
@@ -67,8 +66,7 @@ def draw_windows(
             f"train has {len(ids)} tokens: gradients.num_steps must be at most {len(ids) - 1}"
         )
     starts = rng.integers(0, len(ids) - num_steps, batch_size)
-    indices = starts[:, None] + np.arange(num_steps + 1)
-    windows: NDArray[np.int64] = np.asarray(ids)[indices].astype(np.int64)
+    windows: NDArray[np.int64] = ids[starts[:, None] + np.arange(num_steps + 1)].astype(np.int64)
     return windows
 
 
@@ -77,32 +75,26 @@ def train_briefly(
     ids: Ids,
     params: GradientsParams,
     seed: int,
-    callback: Callable[[int], None] = lambda _: None,
     draw: Callable[[], Mask | None] = lambda: None,
-) -> list[float]:
-    """Train a network, each window from the zero state, and return the loss of each minibatch, in
-    nats per token.
+) -> Iterator[int]:
+    """Train a network, each window from the zero state; yield the number of trained minibatches,
+    before the first and after each.
 
-    Equal seeds see equal minibatches. ``callback`` gets the number of trained minibatches, before
-    the first and after each. ``draw`` draws the truncation (:meth:`Truncation.draw`). Training ends
-    before a step whose loss or gradient is not finite: the list is then too short.
+    Equal seeds see equal minibatches. ``draw`` draws the truncation (:meth:`Truncation.draw`).
+    Training ends before a step whose loss or gradient is not finite.
     """
     rng = np.random.default_rng(seed)
     network.start_training("adamw")
-    losses: list[float] = []
-    callback(0)
+    yield 0
     for index in range(params.num_minibatches):
         window = draw_windows(ids, BATCH_SIZE, params.num_steps, rng)
         inputs, targets, state = window[:, :-1], window[:, 1:], network.initial_state(BATCH_SIZE)
         nll, _ = network.compute_gradients(inputs, targets, state, keep=draw())
         norm = float(network.clip_gradients(_GRAD_CLIP))
-        loss = float(nll_array(nll).sum()) / inputs.size
-        if not (math.isfinite(norm) and math.isfinite(loss)):
-            break
-        losses.append(loss)
+        if not math.isfinite(norm + float(nll_array(nll).sum())):
+            return
         network.step(_LR * (1 - index / params.num_minibatches))
-        callback(index + 1)
-    return losses
+        yield index + 1
 
 
 def scale_recurrence(network: Network) -> None:
@@ -143,8 +135,8 @@ def truncations(lengths: Sequence[int]) -> list[Truncation]:
     There is no randomized one of length 1: its probability of continuing would be 0, outside (0,
     1].
     """
-    regular = [Truncation("regular", length) for length in lengths]
-    return regular + [Truncation("randomized", length) for length in lengths if length > 1]
+    cuts = [Truncation(*cut) for cut in product(("regular", "randomized"), lengths)]
+    return [cut for cut in cuts if cut != Truncation("randomized", 1)]
 
 
 def draw_gradients(
@@ -160,8 +152,7 @@ def draw_gradients(
     for _ in range(num_draws):
         factors = truncation.draw(inputs.shape[1], len(windows), rng)
         network.compute_gradients(inputs, targets, state, keep=factors)
-        gradients = [np.asarray(gradient, np.float64).reshape(-1) for gradient in network.gradients]
-        draws.append(np.concatenate(gradients))
+        draws.append(np.concatenate(list(map(np.ravel, network.gradients)), dtype=np.float64))
     return np.stack(draws)
 
 
@@ -207,24 +198,14 @@ def gradient_norms(model: str, network: Network, ids: NDArray[np.int64]) -> Floa
 
 def _double_precision(model: str, network: Network) -> tuple[nn.RNNCellBase, Tensor, Tensor]:
     """The network's cell, and the weights ``(h, q)`` and biases of its output layer."""
-    arrays = network.weight_copies().items()
-    weights = {name: torch.from_numpy(array).double() for name, array in arrays}
-    if model == "scratch":
-        w_hq, b_q = weights["W_hq"], weights["b_q"]
-        cell_weights = {
-            "weight_ih": weights["W_xh"].T,
-            "weight_hh": weights["W_hh"].T,
-            "bias_ih": weights["b_h"],
-            "bias_hh": torch.zeros_like(weights["b_h"]),
-        }
-    else:
-        w_hq, b_q = weights["output.weight"].T, weights["output.bias"]
-        names = ("weight_ih", "weight_hh", "bias_ih", "bias_hh")
-        cell_weights = {name: weights[f"layers.0.{name}_l0"] for name in names}
-    num_hiddens, vocab_size = w_hq.shape
-    cell = _CELLS[model](vocab_size, num_hiddens, dtype=torch.float64)
-    cell.load_state_dict(cell_weights)
-    return cell, w_hq, b_q
+    arrays = network.weight_copies().values()
+    w_ih, w_hh, *biases, w_hq, b_q = (torch.from_numpy(array).double() for array in arrays)
+    if model == "scratch":  # PyTorch has the transposes, and a second bias
+        w_ih, w_hh, w_hq, biases = w_ih.T, w_hh.T, w_hq.T, [*biases, torch.zeros_like(biases[0])]
+    cell = _CELLS[model](w_ih.shape[1], w_hh.shape[1], dtype=torch.float64)
+    for parameter, weight in zip(cell.parameters(), (w_ih, w_hh, *biases), strict=True):
+        parameter.data.copy_(weight)
+    return cell, w_hq.T, b_q
 
 
 @dataclass(frozen=True)
@@ -257,7 +238,7 @@ def study_gradients(
     vocab_size: int,
     seed: int,
     num_threads: int | None = None,
-) -> tuple[Tables, dict[str, Any]]:
+) -> tuple[dict[str, pd.DataFrame], dict[str, Any]]:
     """Measure gradients on a training stream and return tables and a summary.
 
     Tables and their columns: ``reach`` (model, moment, k, norm): the gradient of a step's loss by
@@ -272,13 +253,21 @@ def study_gradients(
     train = keep_frequent(train_ids[:_MAX_TRAIN_TOKENS], size)
     val = keep_frequent(val_ids[:_MAX_VAL_TOKENS], size)
     task = Task(params, train, val, size, seed, num_threads)
-    tables = _reach(task) | {"truncation": _truncation(task), "trained": _trained(task)}
-    radii = {
-        model: {"initial": float(radius.iloc[0]), "trained": float(radius.iloc[-1])}
-        for model, radius in tables["radius"].groupby("model", sort=False)["spectral_radius"]
-    }
+    reach, radius = (
+        pd.concat(frames, ignore_index=True)
+        for frames in zip(*task.map(_reach_of_model, MODELS), strict=True)
+    )
+    radii = radius.groupby("model", sort=False)["spectral_radius"]
     settings = params.model_dump(include={"num_hiddens", "num_steps", "num_minibatches"})
-    return tables, {"spectral_radius": radii, "settings": settings | {"vocab_size": size}}
+    return {
+        "reach": reach,
+        "radius": radius,
+        "truncation": _truncation(task),
+        "trained": _trained(task),
+    }, {
+        "spectral_radius": radii.agg(initial="first", trained="last").to_dict("index"),
+        "settings": settings | {"vocab_size": size},
+    }
 
 
 def keep_frequent(ids: Ids, num_kept: int) -> Ids:
@@ -287,88 +276,61 @@ def keep_frequent(ids: Ids, num_kept: int) -> Ids:
     return np.where(ids < num_kept, ids, 0).astype(np.int64)
 
 
-def _reach(task: Task) -> Tables:
-    networks = [
-        (name, build_network(_settings(task.params, name), task.vocab_size, task.seed))
-        for name in MODELS
-    ]
-    measured = task.map(_reach_of_model, networks)
-    norms = chain.from_iterable(norms for norms, _ in measured)
-    radii = chain.from_iterable(radii for _, radii in measured)
-    return {
-        "reach": pd.DataFrame(norms, columns=["model", "moment", "k", "norm"]),
-        "radius": pd.DataFrame(radii, columns=["model", "minibatch", "spectral_radius"]),
-    }
-
-
-def _reach_of_model(task: Task, model: tuple[str, Network]) -> tuple[list[Row], list[Row]]:
+def _reach_of_model(task: Task, model: str) -> tuple[pd.DataFrame, pd.DataFrame]:
     """A model's rows of the tables ``reach`` and ``radius``.
 
     The radius is measured before training, after 1/16, 1/4 and 1/2 of the minibatches, and after
     training.
     """
-    name, network = model
-    weight = network.named_weights()["W_hh" if name == "scratch" else "layers.0.weight_hh_l0"]
+    network = small_network(task, model, task.seed)
+    weight = network.named_weights()["W_hh" if model == "scratch" else "layers.0.weight_hh_l0"]
     measured_at = {0, *(task.params.num_minibatches // part for part in (16, 4, 2, 1))}
-    norms: list[Row] = []
-    radii: list[Row] = []
-
-    def measure_norms(moment: str) -> None:
-        by_lag = gradient_norms(name, network, task.windows)
-        norms.extend((name, moment, k, norm / by_lag[0]) for k, norm in enumerate(by_lag))
-
-    def measure_radius(num_trained: int) -> None:
-        if name in _UNGATED and num_trained in measured_at:
-            radius = np.abs(np.linalg.eigvals(np.asarray(weight, np.float64))).max()
-            radii.append((name, num_trained, radius))
-
-    measure_norms("initial")
-    train_briefly(network, task.train_ids, task.params, task.seed, measure_radius)
-    measure_norms("trained")
-    return norms, radii
+    norms, radii = {"initial": gradient_norms(model, network, task.windows)}, {}
+    for num_trained in train_briefly(network, task.train_ids, task.params, task.seed):
+        if model in _UNGATED and num_trained in measured_at:
+            eigenvalues = np.linalg.eigvals(np.asarray(weight, np.float64))
+            radii[num_trained] = np.abs(eigenvalues).max()
+    norms["trained"] = gradient_norms(model, network, task.windows)
+    reach = pd.concat(
+        pd.DataFrame(
+            {"model": model, "moment": moment, "k": range(len(lags)), "norm": lags / lags[0]}
+        )
+        for moment, lags in norms.items()
+    )
+    radius = {"model": model, "minibatch": radii.keys(), "spectral_radius": radii.values()}
+    return reach, pd.DataFrame(radius)
 
 
-def scratch_network(task: Task, seed: int) -> Network:
-    """Return an untrained RNN from scratch."""
-    return build_network(_settings(task.params, "scratch"), task.vocab_size, seed)
-
-
-def _settings(params: GradientsParams, name: str) -> NetworkSettings:
-    return network_settings(*MODELS[name], params.num_hiddens, params.num_steps)
+def small_network(task: Task, name: str, seed: int) -> Network:
+    """Return an untrained network of :data:`MODELS`."""
+    settings = network_settings(*MODELS[name], task.params.num_hiddens, task.params.num_steps)
+    return build_network(settings, task.vocab_size, seed)
 
 
 def network_settings(
     model: str, activation: Literal["tanh", "relu"], num_hiddens: int, num_steps: int
 ) -> NetworkSettings:
     """Return the settings of a network of one layer that reads one-hot vectors."""
-    return NetworkSettings(
-        model=model,
-        activation=activation,
-        num_hiddens=num_hiddens,
-        num_layers=1,
-        num_heads=1,
-        num_steps=num_steps,
-        embedding="one_hot",
-        embedding_size=None,
-        tie_weights=False,
-        dropout=0.0,
-        engine="auto",
-    )
+    settings = default_settings("scratch") | {
+        "model": model,
+        "activation": activation,
+        "num_hiddens": num_hiddens,
+        "num_steps": num_steps,
+    }
+    return NetworkSettings(**{name: settings[name] for name in NetworkSettings.model_fields})
 
 
 def _truncation(task: Task) -> pd.DataFrame:
     cuts = truncations(task.params.lengths)
-    rows = []
-    for cut, (bias, spread) in zip(cuts, task.map(_truncation_error, cuts), strict=True):
-        standard_error = spread / np.sqrt(task.params.num_draws)
-        rows.append((cut.strategy, cut.length, bias, spread, standard_error))
-    return pd.DataFrame(rows, columns=["strategy", "length", "bias", "spread", "standard_error"])
+    errors = pd.DataFrame(task.map(_truncation_error, cuts), columns=["bias", "spread"])
+    errors["standard_error"] = errors["spread"] / np.sqrt(task.params.num_draws)
+    return pd.DataFrame(cuts).join(errors)
 
 
 def _truncation_error(task: Task, cut: Truncation) -> tuple[float, float]:
     """Return how far truncated gradients of an untrained network are from the full one."""
     params, windows, rng = task.params, task.windows, masks_rng(task.seed)
-    model = scratch_network(task, task.seed)
+    model = small_network(task, "scratch", task.seed)
     scale_recurrence(model)  # with the book's weights, almost nothing is sent back over a step
     draws = partial(draw_gradients, model, windows, rng=rng)
     full = draws(Truncation("full", params.num_steps), 1)[0]
@@ -379,9 +341,8 @@ def _trained(task: Task) -> pd.DataFrame:
     params = task.params
     strategies = [*truncations(params.trained_lengths), Truncation("full", params.num_steps)]
     items = list(product(strategies, range(task.seed, task.seed + params.num_trainings)))
-    perplexities = zip(items, task.map(_perplexity_after, items), strict=True)
-    rows = [(cut.strategy, cut.length, seed, value) for (cut, seed), value in perplexities]
-    return pd.DataFrame(rows, columns=["strategy", "length", "seed", "val_perplexity"])
+    table = pd.DataFrame([asdict(cut) | {"seed": seed} for cut, seed in items])
+    return table.assign(val_perplexity=task.map(_perplexity_after, items))
 
 
 def _perplexity_after(task: Task, item: tuple[Truncation, int]) -> float:
@@ -391,10 +352,10 @@ def _perplexity_after(task: Task, item: tuple[Truncation, int]) -> float:
     Equal seeds give equal initial weights and equal minibatches, whatever the truncation.
     """
     (cut, seed), num_steps = item, task.params.num_steps
-    model = scratch_network(task, seed)
+    model = small_network(task, "scratch", seed)
     draw = partial(cut.draw, num_steps, BATCH_SIZE, masks_rng(seed))
-    losses = train_briefly(model, task.train_ids, task.params, seed, draw=draw)
-    if len(losses) < task.params.num_minibatches:
-        return float("nan")
+    *_, num_trained = train_briefly(model, task.train_ids, task.params, seed, draw)
+    if num_trained < task.params.num_minibatches:
+        return math.nan
     nll = stream_nll(model, task.val_ids)
     return perplexity(float(nll.sum()), len(nll))

@@ -2,7 +2,7 @@
 vocabulary.
 
 They describe the whole text, across the borders of the splits, with a vocabulary of its own; models
-see only train.
+see only the training split.
 """
 
 import math
@@ -11,9 +11,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 
-from seqlm.core.elementary import Floats, log
+from seqlm.core.elementary import log
 from seqlm.core.threads import imap
 from seqlm.ngrams.counts.count_tables import Ids, NgramCounts, Rows
 from seqlm.ngrams.counts.counting import choose_engine, count_ngrams
@@ -26,80 +27,39 @@ _MAX_ORDER = 3
 _HEAD, _FIRST_IDS, _NUM_RANKS = 10, 64, 400
 """Tokens of the vocabulary, ids of the text, and ranks at most, that are shown."""
 _MIN_FREQS = (1, 2, 3, 5, 10, 20, 50, 100)
-_Z_95 = 1.959963984540054
-"""Half-width of a 95 % interval in standard errors of a normal distribution."""
-
 _BLOCK = 1 << 20
 """Tokens that are looked up at once, so that a large text needs little memory."""
-_MAX_ALPHA = 20.0
-_LAST_STEP = 1e-12
-"""Newton's method squares the error with each step, so none follows one as small as this."""
-_MAX_STEPS = 100
 
 
 def fit_zipf(counts: NDArray[Any], min_count: int = 2) -> dict[str, float]:
-    """Fit the exponent of n_i proportional to i^-alpha to at least two counts in falling order, in
-    two ways.
+    """Fit a line to the logarithms of ranks and of counts, as in the book's figures.
 
-    The ranks whose count reaches ``min_count`` are fitted, or all if fewer than two do. Returns
+    ``counts`` are at least two, in descending order. The ranks whose count reaches ``min_count``
+    are fitted, or all if fewer than two do. Returns
 
     - ``max_rank``: the last rank that was fitted
-    - ``alpha_least_squares``: slope of the line through log rank and log count, as in the book's
-    figures, sign reversed
-    - ``intercept``: natural logarithm of the line's count at rank 1
-    - ``alpha_likelihood``: maximum likelihood estimate, if each token is an independent draw from
-    p(i) proportional to
-      i^-alpha
-    - ``alpha_low`` and ``alpha_high``: its 95 % interval from its Fisher information; too narrow,
-    because tokens are
-      dependent
+    - ``alpha_least_squares``: the slope of the line, sign reversed. It describes this curve. It is
+      no unbiased estimate of the exponent of a law that the tokens were drawn from: rare tokens
+      are ranked by counts that chance alone made large or small, and others are not seen at all.
     - ``share_once``: share of the distinct n-grams that occur once
     """
     max_rank = int(np.count_nonzero(counts >= min_count))
     max_rank = max_rank if max_rank >= 2 else len(counts)
-    used = counts[:max_rank].astype(np.float64)
-    x = np.log(np.arange(1, max_rank + 1))
     # Divided by the last, equal counts have logarithms of 0 and a slope of exactly 0.
-    y, centred = np.log(used / used[-1]), x - x.mean()
-    slope = float((centred * y).sum() / (centred**2).sum())
-    # The mean log rank is all that the likelihood needs to know of the tokens.
-    total = float(used.sum())
-    alpha, variance = _most_likely_alpha(x, float((used * x).sum()) / total)
-    half_width = _Z_95 / math.sqrt(total * variance)
+    log_counts = np.log(counts[:max_rank] / counts[max_rank - 1])
+    covariance = np.cov(np.log(np.arange(1, max_rank + 1)), log_counts)
     return {
         "max_rank": max_rank,
-        "alpha_least_squares": -slope,
-        "intercept": float(y.mean() + math.log(used[-1]) - slope * x.mean()),
-        "alpha_likelihood": alpha,
-        "alpha_low": alpha - half_width,
-        "alpha_high": alpha + half_width,
+        "alpha_least_squares": float(abs(covariance[0, 1]) / covariance[0, 0]),
         "share_once": float(np.mean(counts == 1)),
     }
 
 
-def _most_likely_alpha(log_ranks: Floats, wanted: float) -> tuple[float, float]:
-    """Return the alpha whose mean log rank under p(i) proportional to i^-alpha is ``wanted``, and
-    the variance there.
-
-    Newton's method: the mean's derivative is minus the variance.
-    """
-    alpha = 1.0
-    for _ in range(_MAX_STEPS):
-        weights = np.exp(-alpha * log_ranks)
-        weights /= weights.sum()
-        mean = float((weights * log_ranks).sum())
-        variance = float((weights * log_ranks**2).sum()) - mean**2
-        step = (mean - wanted) / variance
-        alpha = min(alpha + step, _MAX_ALPHA)
-        if abs(step) <= _LAST_STEP:
-            break
-    return alpha, variance
-
-
 def vocabulary_growth(
     firsts: NDArray[np.int64], num_tokens: int, num_points: int = 60
-) -> tuple[NDArray[np.int64], NDArray[np.int64], float]:
-    """Return text lengths, distinct tokens up to each, and Heaps' exponent beta.
+) -> tuple[pd.DataFrame, float]:
+    """Return numbers of ``tokens`` read with the ``distinct`` ones among them, and Heaps' exponent
+    beta.
 
     ``firsts`` has the position at which each distinct token first occurs in a text of
     ``num_tokens`` tokens. Heaps' law says that distinct(N) is proportional to N^beta; beta is the
@@ -110,7 +70,8 @@ def vocabulary_growth(
     used = slice(len(lengths) // 20, None)
     # Divided by the last, equal numbers have logarithms of 0 and a slope of exactly 0.
     logs = log(lengths[used]), log(distinct[used] / distinct[-1])
-    return lengths, distinct, float(np.polyfit(*logs, 1)[0]) if len(lengths) > 2 else math.nan
+    beta = float(np.polyfit(*logs, 1)[0]) if len(lengths) > 2 else math.nan
+    return pd.DataFrame({"tokens": lengths, "distinct": distinct}), beta
 
 
 @dataclass(frozen=True)
@@ -119,7 +80,7 @@ class CorpusStream:
 
     corpus: EncodedCorpus
     tokens: list[str]
-    """The token of each id: first those of train's vocabulary, of which ``<unk>`` never occurs,
+    """The token of each id: first those of the models' vocabulary, of which ``<unk>`` never occurs,
     then all others."""
     ids: Ids
     counts: NgramCounts
@@ -166,71 +127,66 @@ def first_positions(ids: Ids, counts: NgramCounts, order: int) -> Rows:
     return firsts
 
 
-TableRows = list[dict[str, Any]]
-
-
-def describe(text: CorpusStream, num_frequent: int = 100) -> dict[str, TableRows | dict[str, Any]]:
-    """Return the tables of a text by name: rows for CSV, mappings for JSON."""
-    orders = range(1, text.counts.max_order + 1)
-    frequencies = imap(lambda n: _frequencies(text, n, num_frequent), orders)
-    falling = dict(
-        zip(orders, imap(lambda n: _falling(text.counts.table(n).counts), orders), strict=True)
-    )
-    fits = imap(lambda counts: fit_zipf(counts) if len(counts) >= 2 else None, falling.values())
+def describe(text: CorpusStream, num_frequent: int = 100) -> dict[str, Any]:
+    """Return the tables of a text by name: frames for CSV, mappings for JSON."""
+    orders = list(range(1, text.counts.max_order + 1))
+    frequencies = list(imap(lambda n: _most_frequent(text, n, num_frequent), orders))
+    counts = list(imap(lambda n: _descending_counts(text, n), orders))
+    fits = imap(lambda counts: fit_zipf(counts) if len(counts) >= 2 else None, counts)
     ranked = most_frequent(text.ids, text.counts, 1, len(text.tokens))
-    num_tokens, vocab_size = len(text.ids), len(ranked) + 1  # with <unk>
-    firsts = first_positions(text.ids, text.counts, 1)[ranked]
-    lengths, growth, beta = vocabulary_growth(firsts, num_tokens)
+    growth, beta = vocabulary_growth(
+        first_positions(text.ids, text.counts, 1)[ranked], len(text.ids)
+    )
+    vocab_size, seen = len(ranked) + 1, [len(of_order) for of_order in counts]  # with <unk>
+    kept = [int(np.count_nonzero(counts[0] >= least)) for least in _MIN_FREQS]
+    storage = pd.DataFrame(
+        {"n": orders, "full_table": [vocab_size**n for n in orders], "seen": seen}
+    )
     return {
-        "frequencies": [row for of_order in frequencies for row in of_order],
-        "zipf": [
-            {"n": n, "rank": rank, "count": counts[rank - 1]}
-            for n, counts in falling.items()
-            # As many as draw a curve on a logarithmic axis.
-            for rank in np.unique(np.geomspace(1, len(counts), _NUM_RANKS).round().astype(np.int64))
-        ],
-        "growth": [
-            {"tokens": tokens, "distinct": seen}
-            for tokens, seen in zip(lengths, growth, strict=True)
-        ],
-        "min_freq": _min_freq_table(falling[1]),
-        "storage": [
+        "frequencies": pd.concat(frequencies),
+        "zipf": pd.concat(map(_zipf_curve, orders, counts)),
+        "growth": growth,
+        "min_freq": pd.DataFrame(  # exercise 8.2-2
             {
-                "n": n,
-                "full_table": vocab_size**n,
-                "seen": len(counts),
-                "share": len(counts) / vocab_size**n,
+                "min_freq": _MIN_FREQS,
+                "vocabulary_size": [size + 1 for size in kept],
+                "unknown_share": [counts[0][size:].sum() / len(text.ids) for size in kept],
             }
-            for n, counts in falling.items()
-        ],
+        ),
+        "storage": storage.assign(share=storage["seen"] / storage["full_table"]),
         "summary": {
-            "tokens": num_tokens,
+            "tokens": len(text.ids),
             "vocabulary_size": vocab_size,
-            "distinct": {str(n): len(counts) for n, counts in falling.items()},
-            "zipf": {str(n): fit for n, fit in zip(orders, fits, strict=True) if fit is not None},
+            "distinct": {str(n): size for n, size in zip(orders, seen, strict=True)},
+            "zipf": {str(n): fit for n, fit in zip(orders, fits, strict=True) if fit},
             "heaps_beta": None if np.isnan(beta) else beta,
         },
         "head": _head(text, ranked),
     }
 
 
-def _falling(counts: NDArray[np.integer]) -> NDArray[Any]:
-    """Return the counts by falling size, without those of 0."""
+def _descending_counts(text: CorpusStream, n: int) -> NDArray[Any]:
+    """Return the counts of an order in descending order, without those of 0."""
+    counts = text.counts.table(n).counts
     # The smallest type: a large text has tens of millions of distinct n-grams.
     return np.sort(counts[counts > 0].astype(np.min_scalar_type(counts.max(initial=0))))[::-1]
 
 
-def _frequencies(text: CorpusStream, n: int, limit: int) -> TableRows:
-    """Return the most frequent n-grams of an order."""
+def _zipf_curve(n: int, counts: NDArray[Any]) -> pd.DataFrame:
+    """Return as many ranks, with their counts, as draw a curve on a logarithmic axis."""
+    ranks = np.unique(np.geomspace(1, len(counts), _NUM_RANKS).round().astype(np.int64))
+    return pd.DataFrame({"n": n, "rank": ranks, "count": counts[ranks - 1]})
+
+
+def _most_frequent(text: CorpusStream, n: int, limit: int) -> pd.DataFrame:
+    """Return the most frequent n-grams of an order as text."""
     table, best = text.counts.table(n), most_frequent(text.ids, text.counts, n, limit)
     ngrams = [
         text.corpus.vocab.join(text.tokens[index] for index in ngram)
         for ngram in table.tokens_of(best)
     ]
-    ranked = enumerate(zip(ngrams, table.counts[best], strict=True), start=1)
-    return [
-        {"n": n, "rank": rank, "ngram": ngram, "count": count} for rank, (ngram, count) in ranked
-    ]
+    ranks = range(1, len(best) + 1)
+    return pd.DataFrame({"n": n, "rank": ranks, "ngram": ngrams, "count": table.counts[best]})
 
 
 def most_frequent(ids: Ids, counts: NgramCounts, order: int, limit: int) -> Rows:
@@ -253,18 +209,6 @@ def most_frequent(ids: Ids, counts: NgramCounts, order: int, limit: int) -> Rows
         arrays.append((keys, sizes))
     firsts = first_positions(ids, NgramCounts(arrays), order)[rows]
     return candidates[np.lexsort((firsts, -table.counts[candidates].astype(np.int64)))][:limit]
-
-
-def _min_freq_table(counts: NDArray[np.integer]) -> TableRows:
-    """Return the vocabulary's size against ``min_freq`` (exercise 8.2-2), ``<unk>`` included."""
-    return [
-        {
-            "min_freq": least,
-            "vocabulary_size": int((counts >= least).sum()) + 1,
-            "unknown_share": float(counts[counts < least].sum() / counts.sum()),
-        }
-        for least in _MIN_FREQS
-    ]
 
 
 def _head(text: CorpusStream, ranked: Rows) -> dict[str, Any]:

@@ -1,17 +1,18 @@
 """From a raw corpus to three cleaned splits, in order."""
 
-import math
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import accumulate, pairwise
 from pathlib import Path
 
+import numpy as np
+
 from seqlm.core.errors import DataError
 from seqlm.core.files import reading, write_bytes
 from seqlm.core.memory import require_memory
 from seqlm.core.progress import count_noun
-from seqlm.core.text import TextSize
+from seqlm.core.text import LINE_END, SPACE, TextSize
 from seqlm.preprocess.cleaning import Letters, clean, decoding_warnings, read_raw, require_enough
 
 
@@ -30,27 +31,24 @@ def split_text(text: bytes, fractions: Mapping[str, float]) -> dict[str, bytes]:
         raise DataError(
             "has too few line ends and spaces to be split: break it into lines, such as sentences"
         )
-    # The last character of a part is a line end, or a space that becomes one, or something else
-    # that one follows.
-    ends_early = [end - 1 if text[end - 1 : end] in (b" ", b"\n") else end for end in ends[1:]]
+    # A line end, or a space that becomes one, or something else that one follows, ends a part.
+    ends_early = [end - 1 if text[end - 1] in (SPACE, LINE_END) else end for end in ends[1:]]
     bounds = zip(fractions, ends[:-1], ends_early, strict=True)
     return {name: text[start:end] + b"\n" for name, start, end in bounds}
 
 
 def _nearest_cut(text: bytes, goal: float, tolerance: float) -> int:
     """Return the byte after the line end nearest to a byte, or else after the nearest space."""
-
-    def nearest(mark: bytes, reach: int) -> tuple[float, int]:
-        """Return how far from the goal the nearest cut is, and its byte."""
-        begin, pivot, end = int(max(goal - reach, 0)), int(goal), int(goal + reach)
-        found = text.rfind(mark, begin, pivot), text.find(mark, pivot, end)
-        return min(
-            ((abs(place + 1 - goal), place + 1) for place in found if place >= 0),
-            default=(math.inf, 0),
-        )
-
-    distance, cut = nearest(b"\n", math.ceil(tolerance) + 1)
-    return cut if distance <= tolerance else nearest(b" ", len(text))[1]
+    cut = 0
+    for mark, reach in ((LINE_END, int(tolerance) + 1), (SPACE, len(text))):
+        first = max(int(goal) - reach, 0)
+        window = np.frombuffer(text, np.uint8)[first : int(goal) + reach]
+        cuts = np.flatnonzero(window == mark) + first + 1
+        if len(cuts):
+            cut = int(cuts[np.abs(cuts - goal).argmin()])
+            if abs(cut - goal) <= tolerance:
+                break
+    return cut
 
 
 _GUTENBERG = re.compile(rb"\*\*\* ?(?:START|END) OF TH(?:E|IS) PROJECT GUTENBERG EBOOK")
@@ -58,9 +56,12 @@ _SEARCHED = 1 << 20
 """How many bytes of a text's beginning and of its end are searched for Project Gutenberg's
 markers."""
 
-MIN_CHARACTERS = 500
-"""Characters of the shortest text that is accepted, so that val and test, a tenth each, have some
-words to score."""
+MIN_CHARACTERS = 1500
+"""Characters of the shortest text that is accepted: with the default settings, its first part is
+long enough for a minibatch of every run."""
+_FEW_CHARACTERS, _LARGE_SHARE = 5000, 0.1
+"""A split with fewer characters, or with a larger share of lines that training has too, and a
+larger share of dropped characters are worth a warning."""
 _MAX_FOREIGN_SHARE = 0.1
 """Of the letters. What is left of a text of another script would be scored as if it were the
 text."""
@@ -75,6 +76,8 @@ class Preprocessed:
     first_lines: list[str]
     sizes: dict[str, TextSize]
     letters: Letters
+    repeated: dict[str, float]
+    """The share of val and of test in lines that train has too."""
     warnings: list[str]
 
 
@@ -88,23 +91,17 @@ def clean_and_split(
     path: Path, name: str, folder: Path, normalise: str, fractions: Mapping[str, float]
 ) -> Preprocessed:
     """Clean the text of a file and write ``NAME.txt`` to ``folder`` for each of the ``fractions``,
-    in order.
+    in order: train, val and test.
 
     ``name`` is what errors call the file. Raises DataError for text that cannot be decoded, that
-    cleaning drops more than a tenth of, or that is too short, and MachineError for one that is too
-    large for this machine's memory.
+    cleaning drops more than a tenth of the letters of, or that is too short, and MachineError for
+    one that is too large for this machine's memory.
     """
     with reading(path):
         require_memory(path.stat().st_size * _MEMORY_PER_BYTE, name)
     raw = read_raw(path, name)
     letters = Letters.of(raw)
-    warnings = decoding_warnings(letters, normalise)
-    if _GUTENBERG.search(raw[:_SEARCHED]) or _GUTENBERG.search(raw[-_SEARCHED:]):
-        warnings.append(
-            "the text has Project Gutenberg's header or licence, before its line '*** START OF' "
-            "and after '*** END OF':"
-            " remove them, or models learn from one and are scored on the other"
-        )
+    warnings = _warn_of_cleaning(raw, letters, normalise)
     try:
         if (
             normalise == "letters"
@@ -112,8 +109,7 @@ def clean_and_split(
         ):
             raise DataError(
                 f"{letters.foreign_letters:,} of its {letters.letters:,} letters are not A-Z and "
-                "would be dropped: "
-                "keep them with -S preprocess.normalise=none"
+                "would be dropped: keep them with -S preprocess.normalise=none"
             )
         text = clean(raw, normalise) + b"\n"
         del raw
@@ -130,7 +126,48 @@ def clean_and_split(
         raise DataError(f"{name}: {error}") from error
     for split, part in parts.items():
         write_bytes(folder / f"{split}.txt", part)
-    first_lines = (
-        next(iter(parts.values()))[:_SHOWN].decode(errors="ignore").split("\n")[:FIRST_LINES]
-    )
-    return Preprocessed(first_lines, sizes, letters, warnings)
+    first_lines = parts["train"][:_SHOWN].decode(errors="ignore").split("\n")[:FIRST_LINES]
+    repeated = repeated_shares(parts)
+    warnings += _warn_of_splits(sizes, repeated)
+    return Preprocessed(first_lines, sizes, letters, repeated, warnings)
+
+
+def repeated_shares(parts: Mapping[str, bytes]) -> dict[str, float]:
+    """Return the share of each part, after the first, in whole lines that the first has too."""
+    (_, train), *others = parts.items()
+    known = set(train.splitlines(keepends=True))
+    return {
+        split: sum(len(line) for line in part.splitlines(keepends=True) if line in known)
+        / len(part)
+        for split, part in others
+    }
+
+
+def _warn_of_cleaning(raw: bytes, letters: Letters, normalise: str) -> list[str]:
+    warnings = decoding_warnings(letters, normalise)
+    if normalise == "letters" and letters.dropped_share > _LARGE_SHARE:
+        warnings.append(
+            f"cleaning drops {letters.dropped_share:.0%} of the characters that are not blank: "
+            "make preset NAME=raw_text keeps them"
+        )
+    if _GUTENBERG.search(raw[:_SEARCHED]) or _GUTENBERG.search(raw[-_SEARCHED:]):
+        warnings.append(
+            "the text has Project Gutenberg's header or licence, before its line '*** START OF' "
+            "and after '*** END OF': remove them, or models learn from one and are scored on the "
+            "other"
+        )
+    return warnings
+
+
+def _warn_of_splits(sizes: Mapping[str, TextSize], repeated: Mapping[str, float]) -> list[str]:
+    return [
+        f"the {split} split has only {count_noun(size.characters, 'character')}: differences "
+        "between models are uncertain; use a longer text"
+        for split, size in sizes.items()
+        if size.characters < _FEW_CHARACTERS
+    ] + [
+        f"{share:.0%} of the {split} split are lines that the training split has too: models are "
+        "rewarded for memorising them"
+        for split, share in repeated.items()
+        if share > _LARGE_SHARE
+    ]

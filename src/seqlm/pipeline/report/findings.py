@@ -23,23 +23,29 @@ def all_findings(table: pd.DataFrame) -> Findings:
     return {
         "best_model": best_model(table),
         "memorising": memorising_network(table),
+        "worse": worse_networks(table),
         "dynamic": bits_of_better_dynamic_model(table),
     }
 
 
 def best_model(table: pd.DataFrame) -> Findings:
-    """The best model, and by how much it beats the best one of another kind on val."""
-    best = table.iloc[0]
-    static = table[~table["dynamic"]].dropna(subset=["test_bits"])
-    kinds = static[_KIND].astype(object).fillna("")
-    others = static[(kinds != best[_KIND].fillna("")).any(axis=1)]
-    rival = None if pd.isna(best["test_bits"]) or others.empty else best_first(others).iloc[0]
+    """The best model, and by how much it beats its rival."""
+    best, static = table.iloc[0], table[~table["dynamic"]]
+    rival = next((row for _, row in rival_row(table).iterrows()), None)
     return {
         "best": best,
         "is_best_on_test": not (static["test_bits"] < best["test_bits"]).any(),
-        "rival": rival,
+        "rival": None if pd.isna(best["test_bits"]) else rival,
         "difference": "" if rival is None else _difference(rival),
     }
+
+
+def rival_row(table: pd.DataFrame) -> pd.DataFrame:
+    """The static model of another kind than the best one that is best on val, if there is one."""
+    static = table[~table["dynamic"]].dropna(subset=["test_bits"])
+    kinds = static[_KIND].astype(object).fillna("")
+    best = table.iloc[0][_KIND].fillna("")
+    return best_first(static[(kinds != best).any(axis=1)]).head(1)
 
 
 def best_first(table: pd.DataFrame) -> pd.DataFrame:
@@ -90,20 +96,32 @@ def showcase_models(models: Collection[str], table: pd.DataFrame) -> list[str]:
 
 def memorising_network(table: pd.DataFrame) -> Findings | None:
     """The network that memorised its text and predicts unseen text worse than a guess."""
-    pairs = most_overfitted_row(table).merge(
-        uniform_row(table)[["test_bits"]], how="cross", suffixes=("", "_of_guess")
-    )
-    guess = pairs["test_bits_of_guess"]
-    is_worse = (pairs["test_bits"] > guess) & (guess > 2 * pairs["seen_bits"])
-    return next(iter(pairs[is_worse].to_dict("records")), None)
+    networks = _worse_than_guessing(most_overfitted_row(table), table)
+    memorised = networks[networks["test_bits_of_guess"] > 2 * networks["seen_bits"]]
+    return next(iter(memorised.to_dict("records")), None)
+
+
+def worse_networks(table: pd.DataFrame) -> list[Findings]:
+    """Which other networks predict unseen text worse than a guess."""
+    networks = table[(table["family"] == "network") & ~table["dynamic"]]
+    memorised = memorising_network(table) or {"model": ""}
+    others = networks[networks["model"] != memorised["model"]]
+    return list(_worse_than_guessing(others, table).to_dict("records"))
+
+
+def _worse_than_guessing(networks: pd.DataFrame, table: pd.DataFrame) -> pd.DataFrame:
+    guess = uniform_row(table)[["test_bits"]]
+    pairs = networks.merge(guess, how="cross", suffixes=("", "_of_guess"))
+    return pairs[pairs["test_bits"] > pairs["test_bits_of_guess"]]
 
 
 def chart_rows(table: pd.DataFrame) -> pd.DataFrame:
     """The static models that answer most questions, in the order of the main table.
 
-    The best mixture, network on the full training split, word-level n-gram model, the same and a
-    Laplace model over characters, the uniform distribution, and the most overfitted network; best
-    means best on val. Subwords take the place of words if these are not read as characters.
+    The best model and its rival, the best mixture, network on the full training split, word-level
+    n-gram model, the same and a Laplace model over characters, the uniform distribution, and the
+    most overfitted network; best means best on val. Subwords take the place of words if these are
+    not read as characters.
     """
     static = table[~table["dynamic"]].dropna(subset=["test_bits"])
     static = static.assign(order=static["order"].fillna(-1))
@@ -114,6 +132,7 @@ def chart_rows(table: pd.DataFrame) -> pd.DataFrame:
     chars = ngrams["token"] == "char"
     groups = [
         static.head(1),
+        rival_row(table),
         mixtures,
         networks[networks["train_chars"] == static["train_chars"].max()],
         ngrams[by_word if by_word.any() else ngrams["token"] == "subword"],
@@ -127,7 +146,9 @@ def chart_rows(table: pd.DataFrame) -> pd.DataFrame:
 
 
 def short_text_size(table: pd.DataFrame) -> int:
-    """Characters of a short training text on which counts beat a network; 0 if they do not."""
+    """Characters of a short training text on which counts beat a network; 0 if they do not, or for
+    another reason: a network that lacks text predicts the text that it has seen better than counts
+    do."""
     chart = best_first(chart_rows(table))
     ngrams, networks = chart[chart["family"] == "ngram"], chart[chart["family"] == "network"]
     if ngrams.empty or networks.empty:
@@ -135,7 +156,8 @@ def short_text_size(table: pd.DataFrame) -> int:
     size = int(networks["train_chars"].iloc[0])
     bits = ["val_bits", "test_bits"]
     counts_win = (ngrams[bits].iloc[0] < networks[bits].iloc[0]).all()
-    return size if counts_win and size <= _SHORT_TEXT else 0
+    has_learned = networks["seen_bits"].iloc[0] < ngrams["val_bits"].iloc[0]
+    return size if counts_win and has_learned and size <= _SHORT_TEXT else 0
 
 
 def chart_text(table: pd.DataFrame) -> str:

@@ -2,7 +2,6 @@
 itself."""
 
 import re
-import zlib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -25,16 +24,13 @@ from seqlm.pipeline.report.main_table import (
 )
 from seqlm.pipeline.report.passages import align, shaded_line
 from seqlm.pipeline.report.rendering import render, render_page
-from seqlm.preprocess.cleaning import Letters, decoding_warnings
-from seqlm.train.settings import run_names
-from seqlm.vocab.corpus import SPLITS, load_split
+from seqlm.pipeline.train.configs import run_names
+from seqlm.vocab.corpus import SPLITS
 from seqlm.vocab.kinds import ALL
 from seqlm.vocab.vocabulary import Vocab
 
 _SENTENCE_LENGTH = 56
 """Characters of the test split on the first screen."""
-_MAX_COMPRESSED = 1_000_000
-"""Largest number of test characters that are compressed for comparison."""
 _SOURCES = ("page.css", "page.js", "surprisal_view.js")
 
 Content = dict[str, Any]
@@ -95,6 +91,7 @@ def build_summary(layout: Layout) -> str:
     return render(
         "summary.txt",
         corpus=read_json(layout.corpus_record),
+        preprocess=read_json(layout.reports("preprocess", "summary.json")),
         chart=findings.chart_text(table),
         findings=findings.all_findings(table),
         table=table_text(table),
@@ -125,16 +122,14 @@ def scored_share(layout: Layout) -> str:
 
 
 def _text(layout: Layout, _: pd.DataFrame) -> Content:
-    """The corpus, its vocabularies, and warnings about them."""
+    """The corpus, its splits and vocabularies, and warnings about them."""
     corpus, vocab = read_json(layout.corpus_record), Vocab.load(layout.vocab("char"), "char")
-    decoding = Letters(**read_json(layout.reports("preprocess", "summary.json"))["decoding"])
-    ids = load_split(layout.corpus("char"), "test", mmap=True)[:_MAX_COMPRESSED]
     return {
         "corpus": corpus,
         "has_curves": corpus["name"] in CORPORA,
         "letters": vocab.normalise == "letters",
-        "cleaning": decoding_warnings(decoding, vocab.normalise),
-        "test": vocab.join(vocab.decode(ids.tolist())),
+        "num_test_chars": vocab.num_chars["test"],
+        "preprocess": read_json(layout.reports("preprocess", "summary.json")),
         "vocabs": [
             {"noun": kind.noun, "has_unknown": kind.has_unknown}
             | read_json(layout.reports("vocab", name, "summary.json"))
@@ -149,7 +144,6 @@ def _models(layout: Layout, table: pd.DataFrame) -> Content:
     return {
         "best": next(table.itertuples()),
         "short": findings.short_text_size(table),
-        "gzip_bits": gzip_bits,
         "chart": findings.chart_rows(table).to_dict("records"),
         "cells": CELLS,
         "groups": table_groups(table),
@@ -157,12 +151,6 @@ def _models(layout: Layout, table: pd.DataFrame) -> Content:
         "by_word": "".join(from_words["label"].head(1)),
         "chapter": table["as_in_chapter"].any(),
     }
-
-
-def gzip_bits(text: str) -> float:
-    """Bits per character of the compressed text."""
-    packer = zlib.compressobj(9, wbits=31)
-    return 8 * len(packer.compress(text.encode()) + packer.flush()) / max(len(text), 1)
 
 
 def _surprise(layout: Layout, table: pd.DataFrame) -> Content:

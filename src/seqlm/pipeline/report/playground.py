@@ -18,14 +18,14 @@ from numpy.typing import NDArray
 
 from seqlm.core.files import read_csv, read_json
 from seqlm.core.layout import Layout
-from seqlm.models.info import read_description
+from seqlm.models.info import NetworkDescription, read_description
 from seqlm.networks.building import read_weights
 from seqlm.ngrams.models.kneser_ney import KneserNey
 from seqlm.ngrams.models.registry import load_counts
 from seqlm.pipeline.report.findings import showcase_models
 from seqlm.pipeline.report.main_table import labels_by_model, read_main_table
 from seqlm.pipeline.report.rendering import render_page
-from seqlm.train.settings import run_names
+from seqlm.pipeline.train.configs import run_names
 from seqlm.vocab.corpus import load_split
 from seqlm.vocab.vocabulary import Vocab
 
@@ -160,7 +160,7 @@ def _networks(
     chapter = set(table["model"][table["as_in_chapter"]])
     left_out, weights_of, settings_of = {}, {}, {}
     for run in run_names(layout.configs):
-        info, _ = read_description(layout.description_of_run(run), "train again")
+        info = read_description(layout.description_of_run(run), NetworkDescription).model
         if info.token != "char":
             left_out[run] = f"reads {info.token} tokens, and this page characters"
         elif info.network not in _BITS:
@@ -172,7 +172,7 @@ def _networks(
     sizes = {run: sum(map(np.size, weights.values())) for run, weights in weights_of.items()}
     for run in sorted(sizes, key=sizes.__getitem__):
         weights, network = weights_of[run], settings_of[run]
-        bits, names = _BITS[network["model"]], sorted(weights)  # a file has no fixed order
+        bits, names = _BITS[network.model], sorted(weights)  # a file has no fixed order
         arrays = [(quantise(weights[name], bits), bits) for name in names]
         packed = pack_bits(arrays)
         if (budget := budget - len(packed)) < 0:
@@ -182,9 +182,9 @@ def _networks(
         described.append(
             {
                 "name": run,
-                "model": network["model"].replace("scratch", "rnn"),
-                "activation": network["activation"],
-                "num_layers": network["num_layers"],
+                "model": network.model.replace("scratch", "rnn"),
+                "activation": network.activation,
+                "num_layers": network.num_layers,
                 "names": names,
                 "arrays": array_specs(arrays),
             }

@@ -10,7 +10,7 @@ reports have nine.
 
 import itertools
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal
 
 import numpy as np
@@ -144,11 +144,6 @@ def k_step_predictions(predict: Predictor, series: Floats, tau: int, max_k: int)
     return _predict_ahead(predict, observed, max_k)
 
 
-def multi_step_predictions(predict: Predictor, series: Floats, tau: int, start: int) -> Floats:
-    """Return predictions of values ``start`` .. T - 1, each from the predictions before it."""
-    return _predict_ahead(predict, series[None, start - tau : start], len(series) - start).ravel()
-
-
 def _predict_ahead(predict: Predictor, observed: Floats, num_steps: int) -> Floats:
     """Values after each row of ``(B, tau)`` observed values, shape ``(B, num_steps)``."""
     values, tau = observed, observed.shape[1]
@@ -168,9 +163,9 @@ def rmse_by_k(predictions: Floats, series: Floats, tau: int, first: int) -> Floa
 
     ``predictions`` are those of :func:`k_step_predictions`, without the rows before ``first``.
     """
-    rows = np.arange(first, len(predictions))
-    errors = [predictions[rows, k] - series[rows + tau + k] for k in range(predictions.shape[1])]
-    return np.array([np.sqrt(np.mean(error**2)) for error in errors])
+    actual = np.lib.stride_tricks.sliding_window_view(series[tau:], predictions.shape[1])
+    errors: Floats = np.sqrt(np.mean((predictions - actual)[first:] ** 2, axis=0))
+    return errors
 
 
 def study_sine(params: SineParams, seed: int) -> tuple[dict[str, pd.DataFrame], dict[str, Any]]:
@@ -200,9 +195,9 @@ def study_sine(params: SineParams, seed: int) -> tuple[dict[str, pd.DataFrame], 
     features, labels = _training_pairs(series, params.tau, params)
     summary = {
         "loss": {f"epoch_{epoch}": value for epoch, value in enumerate(mlp_losses, 1)},
-        "rmse": {f"k_{k}": float(rmse["MLP"][k - 1]) for k in params.steps},
-        "repeat_loss": float(np.mean((labels - repeat_last(features)) ** 2)),
-        "repeat_rmse": {f"k_{k}": float(rmse[_REPEAT][k - 1]) for k in params.steps},
+        "rmse": {f"k_{k}": rmse["MLP"][k - 1] for k in params.steps},
+        "repeat_loss": np.mean((labels - repeat_last(features)) ** 2),
+        "repeat_rmse": {f"k_{k}": rmse[_REPEAT][k - 1] for k in params.steps},
         "curvature": nonlinearity(mlp, features),
         "noise_floor": _NOISE,
     }
@@ -228,24 +223,30 @@ def _rmse(predict: Predictor, series: Floats, tau: int, max_k: int, params: Sine
     return rmse_by_k(k_step_predictions(predict, series, tau, max_k), series, tau, params.num_train)
 
 
-def _by_network(index: str, value: str, curves: Mapping[str, Iterable[float]]) -> pd.DataFrame:
-    rows: list[tuple[str, int, float]] = []
-    for name, values in curves.items():
-        rows += [(name, number, point) for number, point in enumerate(values, 1)]
-    return pd.DataFrame(rows, columns=["network", index, value])
+def _by_network(
+    index: str, value: str, curves: Mapping[str, Sequence[float] | Floats]
+) -> pd.DataFrame:
+    return pd.concat(
+        pd.DataFrame({"network": name, index: range(1, len(curve) + 1), value: curve})
+        for name, curve in curves.items()
+    )
 
 
 def _predictions(predict: Predictor, series: Floats, params: SineParams) -> pd.DataFrame:
     """Predictions of each point in time; cells before the first possible one are empty."""
-    tau, start = params.tau, params.num_train + params.tau
-    predictions = {"one_step": k_step_predictions(predict, series, tau, 1)[:, 0]}
-    predictions["multi_step"] = multi_step_predictions(predict, series, tau, start)
+    tau, start = params.tau, params.num_train
+    first = start + tau
+    predictions = {
+        "one_step": k_step_predictions(predict, series, tau, 1)[:, -1],
+        # Each from the predictions before it, after the training pairs.
+        "multi_step": _predict_ahead(predict, series[None, start:first], len(series) - first)[0],
+    }
     for k in params.steps:
-        predictions[f"ahead_{k}"] = k_step_predictions(predict, series, tau, k)[:, k - 1]
-    frame = pd.DataFrame({"time": np.arange(1, len(series) + 1), "observed": series})
+        predictions[f"ahead_{k}"] = k_step_predictions(predict, series, tau, k)[:, -1]
+    table = pd.DataFrame({"time": range(1, len(series) + 1), "observed": series})
     for name, values in predictions.items():
-        frame[name] = np.concatenate([np.full(len(series) - len(values), np.nan), values])
-    return frame
+        table[name] = pd.Series(values, table.index[-len(values) :])
+    return table
 
 
 def _compare_taus(params: SineParams, seed: int) -> pd.DataFrame:
@@ -256,15 +257,11 @@ def _compare_taus(params: SineParams, seed: int) -> pd.DataFrame:
     single network of this size, after so little training, says little.
     """
     rows = []
-    for noise, tau in itertools.product((_NOISE, 0.0), params.taus):
-        seeds = range(seed, seed + _NUM_TAU_SEEDS)
-        errors = [_one_step_rmse(params, noise, tau, series_seed) for series_seed in seeds]
-        rows.append((tau, noise, float(np.mean(errors)), float(np.std(errors, ddof=1))))
-    return pd.DataFrame(rows, columns=["tau", "noise", "rmse", "deviation"])
-
-
-def _one_step_rmse(params: SineParams, noise: float, tau: int, seed: int) -> float:
-    """Return the error of a network after its training pairs."""
-    series = noisy_sine(params.num_points, _FREQUENCY, noise, seed)
-    network, _ = _train("MLP", series, tau, params, seed)
-    return float(_rmse(network, series, tau, 1, params)[0])
+    seeds = range(seed, seed + _NUM_TAU_SEEDS)
+    for noise, tau, each in itertools.product((_NOISE, 0.0), params.taus, seeds):
+        series = noisy_sine(params.num_points, _FREQUENCY, noise, each)
+        network, _ = _train("MLP", series, tau, params, each)
+        rows.append((tau, noise, *_rmse(network, series, tau, 1, params)))
+    errors = pd.DataFrame(rows, columns=["tau", "noise", "rmse"]).astype(float)
+    by_tau = errors.astype({"tau": int}).groupby(["tau", "noise"], sort=False)["rmse"]
+    return by_tau.agg(rmse="mean", deviation="std").reset_index()

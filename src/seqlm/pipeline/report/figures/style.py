@@ -32,7 +32,7 @@ from matplotlib.backends.backend_svg import FigureCanvasSVG
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, LogFormatter, LogFormatterSciNotation
 
-from seqlm.models.names import NETWORK_NAMES
+from seqlm.pipeline.evaluate.names import NETWORK_NAMES
 
 INK = "#010203"
 """Replaced by the colour of the surrounding text when the file is written."""

@@ -50,7 +50,7 @@ function showUnits(groups, property, {listed, chance}) {
   };
   const heads = ["unit", ...tracking.length ? ["explained"] : [], ...shown.map(group => group.map(char => char === " " ? "␣" : char).join(""))];
   find("map").replaceChildren(
-    make("thead", {}, make("tr", {}, ...heads.map(textContent => make("th", {scope: "col", textContent})))),
+    make("thead", {}, make("tr", {}, ...heads.map(textContent => make("th", {scope: "col", textContent, className: textContent === "explained" ? "share" : ""})))),
     make("tbody", {}, ...listed.map(({unit, measured, values}) => make("tr", {className: unit === one.unit ? "chosen" : ""},
       make("th", {scope: "row"}, make("button", {type: "button", textContent: unit, tabIndex: unit === one.unit ? 0 : -1, onclick: () => choose(unit)})),
       ...tracking.length ? [make("td", {className: "share", textContent: percent(measured)})] : [],

@@ -1,9 +1,11 @@
 // Starts the page, as its address says: #text=...&model=...
 "use strict";
 
+const EXAMPLE = 56;  // as many characters as the page of results shows
+
 function example() {
   const opening = Array.from(data.test).slice(0, 80).join("");
-  return opening.slice(0, opening.lastIndexOf(" ", 60) + 1 || 60);
+  return opening.slice(0, opening.lastIndexOf(" ", EXAMPLE - 1) + 1 || EXAMPLE);
 }
 
 function fromAddress() {
@@ -11,7 +13,7 @@ function fromAddress() {
   app.cards.forEach((card, place) => { card.select.value = names.includes(wanted[place]) ? wanted[place] : data.chosen[place]; });
   find("text").value = state.get("text") ?? example();
   app.before = [];
-  setText();
+  setText(wanted.filter(name => !names.includes(name)));
 }
 
 app.cards = data.chosen.map(makeCard);
@@ -20,7 +22,7 @@ prepareWriting();
 prepareInside();
 prepareHistory();
 prepareGame();
-find("text").addEventListener("input", () => { app.before = []; setText(); });
+find("text").addEventListener("input", typed);
 find("undo").addEventListener("click", undo);
 find("example").addEventListener("click", () => change(example()));
 find("restart-all").addEventListener("click", () => { history.replaceState(null, "", location.pathname); location.reload(); });

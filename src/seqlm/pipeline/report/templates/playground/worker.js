@@ -25,7 +25,7 @@ const JOBS = {
   async read({ids, names}, isCurrent, answer) {
     for (const name of names) {
       const reading = readingOf(name, "text");
-      if (!await reading.read(ids, isCurrent, share => answer({name, share}))) return false;
+      if (!await reading.read(ids, isCurrent, share => answer({name, share, bits: reading.bits.slice()}))) return false;
       answer({name, bits: reading.bits.slice(), mean: reading.meanBits(), probs: reading.probs()});
     }
     return true;
@@ -70,6 +70,7 @@ const JOBS = {
       const ranked = await trackingUnits(name, property, isCurrent);
       if (!ranked) return false;
       const tracking = ranked.units.filter(({measured}) => measured > (chance = ranked.chance));
+      tracking.sort((a, b) => b.measured - a.measured);
       if (tracking.length) listed = tracking;
     }
     answer({chance, listed: listed.map(one => ({...one, values: activity.map(values => values[one.unit])}))});

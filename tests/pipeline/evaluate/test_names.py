@@ -6,7 +6,7 @@ import pytest
 
 from made_scores import network, ngram
 from seqlm.models.info import ModelInfo, mixture_info
-from seqlm.models.names import display_names
+from seqlm.pipeline.evaluate.names import display_names
 
 LSTM = network("lstm", run="lstm", epoch="best")
 BY_WORD = ngram("char-by-word-kneser-ney-3", counted_token="word", order=3)
@@ -22,8 +22,8 @@ CHAPTER = network(
     [
         (LSTM, "LSTM"),
         (LSTM.as_dynamic(), "LSTM (still learning)"),
-        (BY_WORD, "word trigrams"),
-        (BY_WORD.as_dynamic(), "word trigrams (still learning)"),
+        (BY_WORD, "word trigrams (by character)"),
+        (BY_WORD.as_dynamic(), "word trigrams (by character, still learning)"),
         (ngram("a", order=6), "character 6-grams (Kneser-Ney)"),
         (ngram("a", order=6, train_tokens=10_000), "character 6-grams (Kneser-Ney, first 10,000 characters)"),
         (ngram("a", "subword", smoothing="laplace"), "subword 2-grams (Laplace)"),
@@ -59,5 +59,5 @@ def test_two_runs_of_one_kind_have_their_identifiers_in_every_name() -> None:
     models = [*runs, *(run.as_dynamic() for run in runs), mixture_info([runs[1].as_dynamic(), BY_WORD])]
     assert list(display_names([*models, BY_WORD]).values()) == [
         "GRU (mine)", "GRU (yours)", "GRU (mine, still learning)", "GRU (yours, still learning)",
-        "GRU (yours) + word trigrams, still learning", "word trigrams",
+        "GRU (yours) + word trigrams, still learning", "word trigrams (by character)",
     ]  # fmt: skip

@@ -79,5 +79,5 @@ def _label_parts(info: ModelInfo) -> list[str]:
     if not info.order:
         return [f"equally likely {kind.noun}s"]
     if not info.counts_own_tokens:
-        return [f"{kind.noun} {ngram_name(info.order)}", *first]
+        return [f"{kind.noun} {ngram_name(info.order)}", "by character", *first]
     return [f"{kind.noun} {info.order}-grams", str(info.smoothing).title(), *first]
