@@ -32,7 +32,8 @@ def main(layout: Layout) -> None:
     write_text(layout.playground, build_playground(layout))
     for network in worse_networks(read_main_table(layout)):
         bits, guess = network["test_bits"], network["test_bits_of_guess"]
-        click.echo(f"{network['label']}: worse than guessing: {bits:.2f} against {guess:.2f}")
+        named = f"{network['label']} with {bits:.2f}"
+        click.echo(f"Worse on unseen text than guessing, with {guess:.2f}: {named}.")
     if num_compared:
         click.echo(f"the book: {num_met} of {num_compared} compared values are reproduced")
     click.echo(

@@ -101,8 +101,7 @@ def save_mixtures(folder: Path, scores: Sequence[Scores]) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     remove_others(list(mixtures), folder)
     for name, score in mixtures.items():
-        metadata = Metadata(**score.metadata)
-        ModelFile(model=score.info, metadata=metadata).write(folder / name)
+        ModelFile(model=score.info, metadata=Metadata(**score.metadata)).write(folder / name)
 
 
 def choose_weights(nll: Sequence[Nll]) -> NDArray[np.float64]:

@@ -53,11 +53,6 @@ CELLS: dict[str, Callable[[Any], str]] = {
 _ONLY_ON_PAGE = ("model", "trained on", "train characters")
 
 
-def table_groups(table: pd.DataFrame) -> list[tuple[str, pd.DataFrame]]:
-    """The static models, without a heading, and the dynamic ones below theirs, if there are any."""
-    return [(STILL_LEARNING if dynamic else "", rows) for dynamic, rows in table.groupby("dynamic")]
-
-
 def table_text(table: pd.DataFrame) -> str:
     """The table as plain text of at most 100 columns; models have their identifiers."""
     shown = {heading: cell for heading, cell in CELLS.items() if heading not in _ONLY_ON_PAGE}

@@ -17,9 +17,9 @@ from seqlm.pipeline.report.drawing import CORPORA, MAX_RUNS, extreme_models
 from seqlm.pipeline.report.formats import decimals, percent, plus_minus, unbroken
 from seqlm.pipeline.report.main_table import (
     CELLS,
+    STILL_LEARNING,
     labels_by_model,
     read_main_table,
-    table_groups,
     table_text,
 )
 from seqlm.pipeline.report.passages import align, shaded_line
@@ -142,14 +142,13 @@ def _models(layout: Layout, table: pd.DataFrame) -> Content:
     """The chart, the questions and the main table."""
     from_words = table[(table["token"] == "char") & (table["counted_token"] == "word")]
     return {
-        "best": next(table.itertuples()),
+        "models": table,
+        "still_learning": STILL_LEARNING,
         "short": findings.short_text_size(table),
         "chart": findings.chart_rows(table).to_dict("records"),
         "cells": CELLS,
-        "groups": table_groups(table),
         "share": scored_share(layout),
         "by_word": "".join(from_words["label"].head(1)),
-        "chapter": table["as_in_chapter"].any(),
     }
 
 
@@ -157,14 +156,13 @@ def _surprise(layout: Layout, table: pd.DataFrame) -> Content:
     """The test text under several models."""
     passages = align(read_json(layout.passages))
     text, costs = passages["text"], passages["models"]
-    showcase, labels = findings.showcase_models(costs, table), labels_by_model(table)
+    showcase = findings.showcase_models(costs, table)
     models = dict.fromkeys([*table["model"].head(1), *showcase, *costs])
     return {
         "passages": passages,
         "pair": [*(model for model in models if model in costs), ""][:2],
         "sentence": [
-            (labels[model], *shaded_line(text, costs[model], _SENTENCE_LENGTH))
-            for model in showcase
+            (model, *shaded_line(text, costs[model], _SENTENCE_LENGTH)) for model in showcase
         ],
     }
 
