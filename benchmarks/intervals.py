@@ -112,7 +112,8 @@ def rows_of(text: str) -> Iterator[tuple[str, list[float], float]]:
         ]
         scales = [
             scales_of_folds(
-                Folds(of_folds, [models["different"][f"{n}"][test].tolist() for n in REFERENCES]), NUM_BLOCKS
+                Folds(bits=of_folds, test_blocks=[models["different"][f"{n}"][test].tolist() for n in REFERENCES]),
+                NUM_BLOCKS,
             )
             for test in range(NUM_TESTS)
         ]
