@@ -35,10 +35,8 @@ def main(layout: Layout, only_check: bool) -> None:
         resolve_device(device)
     if only_check:
         return
-    entry_of_run = {
-        name: NETWORK_KINDS[config.model].network.partition(":")[0] for name, config in runs.items()
-    }
-    code = fingerprints(Path(__file__).parents[1], entry_of_run)
+    modules = {name: NETWORK_KINDS[config.model].module for name, config in runs.items()}
+    code = fingerprints(Path(__file__).parents[1], modules)
     remove_others([f"{name}.json" for name in runs], layout.configs)
     remove_others([f"{name}.txt" for name in runs], layout.code / "runs")
     for name, config in runs.items():

@@ -24,7 +24,9 @@ from tqdm import tqdm
 
 from seqlm.core.compiling import has_fma
 from seqlm.core.errors import Interrupted, MachineError
-from seqlm.core.files import remove_others, sha256_of_file, write_bytes
+from seqlm.core.files import remove_others, write_bytes
+from seqlm.core.sources import PACKAGE_FOLDER, code_hash, source_files
+from seqlm.networks.kinds import NETWORK_KINDS
 from seqlm.networks.network import continue_prefixes
 from seqlm.train.minibatches import Plan
 from seqlm.train.ranks import ONE_PROCESS, Ranks
@@ -32,7 +34,6 @@ from seqlm.train.settings import RunConfig
 from seqlm.train.trainer import MINIBATCHES_BETWEEN_CHECKS, Callback, Checkpointed, Trainer
 from seqlm.vocab.vocabulary import Vocab
 
-_SOURCES = Path(__file__).resolve().parents[1]
 _LOCK = "lock"
 _LOCK_TIMEOUT_S = 10.0
 _TIMES_SAVING = 100
@@ -45,13 +46,14 @@ _KEY, _VALUES, _DIGEST = "key", "values", "sha256"
 def checkpoint_key(config: RunConfig, vocab: Vocab, num_processes: int) -> str:
     """Return a hash of everything that decides the result.
 
-    That is settings, data, number of processes, code of this package, PyTorch's version, and
+    That is settings, data, number of processes, the code of training and of the network, and
     whether networks run as compiled loops, whose states and optimizers have their own form.
     ``vocab`` has the hashes of the encoded splits.
     """
     data = [encoded.sha256 for encoded in vocab.splits.values()]
     parts = [config.model_dump_json(), *data, num_processes, has_fma()]
-    parts += [sha256_of_file(path) for path in sorted(_SOURCES.rglob("*.py"))]
+    entries = {Trainer.__module__, NETWORK_KINDS[config.model].module}
+    parts += map(code_hash, source_files(entries, [PACKAGE_FOLDER]).values())
     return hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:16]
 
 
