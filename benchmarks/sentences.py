@@ -18,7 +18,8 @@ from seqlm.core.layout import Layout
 from seqlm.models.index import Models
 from seqlm.models.language_model import LanguageModel
 from seqlm.ngrams.arpa import write_arpa
-from seqlm.ngrams.models.registry import load_kneser_ney
+from seqlm.ngrams.models.kneser_ney import KneserNey
+from seqlm.ngrams.models.registry import load_counts
 from seqlm.vocab.vocabulary import Vocab
 
 WORDS, SENTENCES, ALONE, ROUNDS = 20, 1000, 100, 5
@@ -35,7 +36,9 @@ def sentences(layout: Layout) -> list[str]:
 
 def kenlm_of(layout: Layout, folder: Path) -> kenlm.Model:
     vocab = Vocab.load(layout.vocab("word"))
-    write_arpa(folder / "model.arpa", load_kneser_ney(layout.ngrams("word"), vocab.key), vocab.tokens)
+    counts, settings = load_counts(layout.ngrams("word"), vocab.key)
+    model = KneserNey.build(counts, settings[KneserNey.smoothing])[-1]
+    write_arpa(folder / "model.arpa", model, vocab.tokens)
     return kenlm.Model(str(folder / "model.arpa"))
 
 
