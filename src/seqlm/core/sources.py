@@ -16,16 +16,16 @@ from typing import Any
 PACKAGE_FOLDER = Path(__file__).parents[2]
 """The folder of this package."""
 IGNORED_MODULES = {
-    "seqlm.core.errors": "the kinds of errors",
-    "seqlm.core.layout": "paths: dvc.yaml names the same ones, so their change reruns a stage",
-    "seqlm.core.progress": "times for the person at the terminal",
-    "seqlm.core.sources": "this rule",
-    "seqlm.pipeline.dvc_watchdog": "ends a stage with DVC",
-    "seqlm.pipeline.harness": "options, messages and exit codes of all scripts",
-    "seqlm.networks.kinds": "the names of networks: the code of a run has the module of its own",
-    "seqlm.train.callbacks": "what is shown during training, and when checkpoints are saved",
+    "seqlm.core.errors",
+    "seqlm.core.layout",  # dvc.yaml names the same paths, so their change reruns a stage
+    "seqlm.core.progress",
+    "seqlm.core.sources",
+    "seqlm.pipeline.dvc_watchdog",
+    "seqlm.pipeline.harness",
+    "seqlm.networks.kinds",  # the code of a run has the module of its own kind
+    "seqlm.train.callbacks",  # what is shown during training, and when checkpoints are saved
 }
-"""Modules whose changes change no number, and what they do."""
+"""Modules whose changes change no number."""
 _PRINTING = {"echo", "log", "print", "warn"}
 """Functions that print their arguments."""
 _FOR_TYPES = re.compile(r"(?m)^if TYPE_CHECKING:.*\n(?:(?:[ \t].*)?\n)*")
