@@ -111,7 +111,10 @@ def rows_of(text: str) -> Iterator[tuple[str, list[float], float]]:
             for n in REFERENCES
         ]
         scales = [
-            calibrated(Folds(of_folds, [models["different"][f"{n}"][test].tolist() for n in REFERENCES]), NUM_BLOCKS)
+            calibrated(
+                Folds(bits=of_folds, test_blocks=[models["different"][f"{n}"][test].tolist() for n in REFERENCES]),
+                NUM_BLOCKS,
+            )
             for test in range(NUM_TESTS)
         ]
         for kind, of_kind in models.items():
