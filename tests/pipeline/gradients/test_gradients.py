@@ -313,7 +313,7 @@ def test_the_study_has_a_row_for_everything_and_repeats(small: Any) -> None:
     # Four models at two moments; three truncations and none, with two seeds; two models at four moments.
     rows = {"reach": 4 * 2 * 8, "trained": 4 * 2}
     assert {name: len(tables[name]) for name in rows} == rows
-    assert list(tables["radius"]["minibatch"]) == [0, 1, 2, 4] * 2
+    assert str(list(tables["radius"]["minibatch"])) == str([0, 1, 2, 4] * 2)  # whole numbers
     assert tables["trained"]["val_perplexity"].between(1, 12).all()
     # Again, on two threads, and with more of val than is read.
     again, same_summary = small_study(2, num_val=80)
