@@ -9,7 +9,7 @@ export PATH := $(CURDIR)/$(VENV)/bin:$(PATH)
 SHELL := /bin/sh
 
 .DEFAULT_GOAL := help
-.PHONY: help install install-hashed unlock repro restore preset smoke diff picture test test-all verify mutants lint clean
+.PHONY: help install install-hashed unlock repro restore preset smoke diff regenerate docs picture test test-all verify mutants lint clean
 
 help: ## list the targets
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | expand -t 16
@@ -70,7 +70,16 @@ REV ?= main
 diff: install ## compare the results with those of another revision: make diff REV=main
 	python tools/compare.py $(REV)
 
+regenerate: install ## after dvc repro, write again all that is written from settings, code and results (needs Chromium)
+	python tests/helpers/default_params.py
+	python tools/doc_values.py
+	pytest --numprocesses=0 --nbmake --overwrite docs/notebook.ipynb
+	$(MAKE) picture
+
 CHROMIUM ?= chromium
+docs: install ## write the documentation as a site to build/site, and check its links
+	python -m sphinx --quiet --fail-on-warning --keep-going --fresh-env -c docs . build/site
+
 picture: install ## draw docs/page.png, the README's picture of the page (needs Chromium)
 	$(CHROMIUM) --headless --no-sandbox --hide-scrollbars --window-size=1280,710 --screenshot=docs/page.png reports/index.html
 

@@ -24,7 +24,8 @@ import numpy as np
 from origin import origin
 from words import VOCAB_SIZE, zipf_text
 
-from seqlm.core.files import read_npy, write_npy_blocks
+from seqlm.core.files import sha256_of_file
+from seqlm.core.stored import read_array, write_array
 from seqlm.ngrams.counts.count_tables import Ids
 from seqlm.ngrams.counts.counting import DuckDB, Part, Spark, count_ngrams
 
@@ -64,7 +65,7 @@ ENGINES: dict[str, Callable[[int, Path], DuckDB | None]] = {
 def write_text(path: Path, num_words: int) -> None:
     starts = enumerate(range(0, num_words, BLOCK))
     blocks = (zipf_text(min(BLOCK, num_words - start), seed=number) for number, start in starts)
-    write_npy_blocks(path, np.dtype(np.uint16), num_words, blocks)
+    write_array(path, blocks, np.uint16, num_words)
 
 
 def peak_mb(field: str) -> float:
@@ -76,7 +77,7 @@ def peak_mb(field: str) -> float:
 def count(name: str, text: Path, memory: int, folder: Path) -> None:
     """Count in this process, and print the time, the peak memory and a hash of the tables as JSON."""
     engine, idle, begin = ENGINES[name](memory, folder), peak_mb("VmRSS"), time.perf_counter()
-    counts = count_ngrams(np.asarray(read_npy(text, mmap=True)), VOCAB_SIZE, ORDER, engine)
+    counts = count_ngrams(read_array(text, sha256_of_file(text), "make it again"), VOCAB_SIZE, ORDER, engine)
     found = {"seconds": time.perf_counter() - begin, "peak": peak_mb("VmHWM") - idle}
     digest = hashlib.sha256()
     for table in counts.tables:

@@ -25,7 +25,7 @@ def main(layout: Layout) -> None:
     from seqlm.networks.kinds import NETWORK_KINDS
     from seqlm.pipeline.configure.fingerprints import fingerprints
     from seqlm.pipeline.configure.settings import checked_runs
-    from seqlm.train.settings import write_config
+    from seqlm.pipeline.train.configs import write_config
 
     params = read_params(layout.params)
     runs = checked_runs(params, source=str(layout.params))

@@ -18,7 +18,7 @@ def main(layout: Layout) -> None:
     from seqlm.pipeline.evaluate.ranking import rank_models
     from seqlm.pipeline.score.heldout import Heldout
     from seqlm.pipeline.score.ngrams import Folds
-    from seqlm.train.settings import run_names
+    from seqlm.pipeline.train.configs import run_names
     from seqlm.vocab.kinds import KINDS
 
     runs = run_names(layout.configs)

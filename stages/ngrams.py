@@ -12,8 +12,8 @@ import click
 
 from seqlm.core.layout import Layout
 from seqlm.core.settings import load
-from seqlm.ngrams.settings import NgramsParams
 from seqlm.pipeline.harness import stage
+from seqlm.pipeline.ngrams.settings import NgramsParams
 from seqlm.vocab.kinds import KINDS
 
 
@@ -27,7 +27,8 @@ def main(layout: Layout, kind: str) -> None:
     from seqlm.core.files import write_table
     from seqlm.models.info import describe_ngrams
     from seqlm.ngrams.counts.counting import choose_engine, count_ngrams
-    from seqlm.ngrams.models.registry import build_models, fit_smoothings, save_models
+    from seqlm.ngrams.models.registry import build_models, save_models
+    from seqlm.pipeline.ngrams.smoothing import choose_settings
     from seqlm.pipeline.ngrams.statistics import describe, join_splits
     from seqlm.vocab.corpus import load_corpus
 
@@ -52,13 +53,9 @@ def main(layout: Layout, kind: str) -> None:
         )
         engine = choose_engine(train, vocab_size, order, memory, Path(folder), spark)
         counts = count_ngrams(train, vocab_size, order, engine)
-        fits = fit_smoothings(
-            counts,
-            corpus.splits["val"].ids,
-            params,
-            has_unknown=corpus.vocab.token_kind.has_unknown,
-        )
-        settings = {name: fit.settings for name, fit in fits.items()}
+        has_unknown = corpus.vocab.token_kind.has_unknown
+        val = corpus.splits["val"].ids
+        settings, epsilons = choose_settings(counts, val, params, has_unknown=has_unknown)
         infos = describe_ngrams(build_models(counts, settings).values(), corpus.vocab)
         save_models(models, counts, settings, corpus.vocab.key, map(asdict, infos))
         sizes = ", ".join(f"{(table.counts > 0).sum():,}" for table in counts.tables)
@@ -66,10 +63,7 @@ def main(layout: Layout, kind: str) -> None:
         del counts  # those of the whole text take their place
     with temporary_folder() as folder:
         tables = describe(join_splits(corpus, memory, Path(folder), spark))
-    for name, table in [
-        *tables.items(),
-        *(found for fit in fits.values() for found in fit.tables.items()),
-    ]:
+    for name, table in [*tables.items(), ("epsilons", epsilons)]:
         write_table(layout.reports("ngrams", kind), name, table)
 
 

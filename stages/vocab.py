@@ -47,7 +47,7 @@ def main(layout: Layout, kind: str) -> None:
         }
         for name, split in vocab.splits.items()
     }
-    warnings = corpus_warnings(vocab, load_split(layout.corpus(kind), "train", mmap=True))
+    warnings = corpus_warnings(vocab, load_split(layout.corpus(kind), "train", vocab))
     # DVC cannot read a plot file with an empty list in it.
     summary = {"size": len(vocab)} | splits | {"warnings": warnings or None}
     write_json(layout.reports("vocab", kind, "summary.json"), summary)

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
+from chromium import CHROMIUM
 from smoke import ROOT
 from stages_by_hand import RunStage, in_a_process, in_this_process, prepare
 
@@ -24,7 +25,6 @@ settings.register_profile("default", max_examples=50, deadline=None, derandomize
 settings.register_profile("long", max_examples=2000, deadline=None)
 settings.load_profile("default")
 
-BOOK_FILE = "timemachine.txt"
 # Workers begin with the longest modules, so that none is left with a long one at the end.
 LONGEST = (
     "project/test_pipeline.py",
@@ -35,6 +35,11 @@ LONGEST = (
 )
 
 
+def pytest_configure() -> None:
+    if os.environ.get("SEQLM_REQUIRE_CHROMIUM") and CHROMIUM is None:
+        raise pytest.UsageError("SEQLM_REQUIRE_CHROMIUM is set, and there is no Chromium on PATH")
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     places = {ROOT / "tests" / name: place for place, name in enumerate(LONGEST)}
     items.sort(key=lambda item: places.get(item.path, len(places)))
@@ -43,15 +48,6 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 @pytest.fixture(scope="session")
 def root() -> Path:
     return ROOT
-
-
-@pytest.fixture(scope="session")
-def book() -> Path:
-    """The book, if a data folder has it."""
-    folder = os.environ.get("SEQLM_DATA_DIR")
-    if not folder or not (Path(folder) / BOOK_FILE).exists():
-        pytest.skip(f"SEQLM_DATA_DIR names no folder with {BOOK_FILE}")
-    return Path(folder) / BOOK_FILE
 
 
 @pytest.fixture

@@ -18,7 +18,6 @@ import ast
 import json
 import re
 import textwrap
-from collections.abc import Callable
 from functools import reduce
 from pathlib import Path
 from statistics import fmean
@@ -27,13 +26,12 @@ import pandas as pd
 
 ROOT = Path(__file__).resolve().parent.parent
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
-Writers = dict[str, Callable[[Path, str], str]]
 _VALUE = re.compile(r"\[[^]\n]*\]\((?P<path>[^)\s#]+\.(?:csv|json))#(?P<where>(?:[^()\s]|\(\w+\))+):(?P<form>[^:)]+)\)")
-_BLOCK = re.compile(r"(<!-- (?P<kind>[a-z]+): (?P<what>.+?) -->\n).*?(?=<!-- end -->)", re.DOTALL)
+_BLOCK = re.compile(r"(<!-- (?P<kind>table|code): (?P<what>.+?) -->\n).*?(?=<!-- end -->)", re.DOTALL)
 
 
-def filled(page: Path, writers: Writers) -> str:
-    """Return a page's text with the values of today, and with each block that one of the writers writes."""
+def filled(page: Path) -> str:
+    """Return a page's text with the values, tables and excerpts of today."""
 
     def value(found: re.Match[str]) -> str:
         where = _in_json if found["path"].endswith(".json") else _in_csv
@@ -41,8 +39,7 @@ def filled(page: Path, writers: Writers) -> str:
         return f"[{format(number, found['form'])}]{found[0].partition(']')[2]}"
 
     def block(found: re.Match[str]) -> str:
-        writer = writers.get(found["kind"])
-        return found[1] + writer(page.parent, found["what"]) if writer else found[0]
+        return found[1] + {"table": table, "code": excerpt}[found["kind"]](page.parent, found["what"])
 
     return _BLOCK.sub(block, _VALUE.sub(value, page.read_text(encoding="utf-8")))
 
@@ -60,13 +57,13 @@ def _in_json(path: Path, keys: str) -> float:
 def _in_csv(path: Path, where: str) -> float:
     *choices, column = where.split("&")
     mean = re.fullmatch(r"mean\((\w+)\)", column)
-    values = _rows(path, choices)[mean[1] if mean else column].astype(float)
+    values = rows_of(path, choices)[mean[1] if mean else column].astype(float)
     if len(values) != 1 and not mean:
         raise LookupError(f"{path}: {len(values)} rows have {' '.join(choices)}")
     return fmean(values)
 
 
-def _rows(path: Path, choices: list[str]) -> pd.DataFrame:
+def rows_of(path: Path, choices: list[str]) -> pd.DataFrame:
     """Return the rows that have each COLUMN=VALUE, as text; at least one."""
     # A benchmark's first line may be a comment: the commit and the machine.
     rows = pd.read_csv(path, dtype=str, keep_default_na=False, comment="#")
@@ -81,7 +78,7 @@ def table(folder: Path, what: str) -> str:
     """Return a table of a CSV file as Markdown."""
     path, *choices, columns = what.split(" ")
     names = {column.partition("=")[0]: column.rpartition("=")[2].replace("_", " ") for column in columns.split(",")}
-    rows = _rows(folder / path, choices)[list(names)].replace({"True": "yes", "False": "no"})
+    rows = rows_of(folder / path, choices)[list(names)].replace({"True": "yes", "False": "no"})
     return markdown_table([list(names.values()), *rows.to_numpy().tolist()])
 
 
@@ -106,16 +103,8 @@ def excerpt(folder: Path, what: str) -> str:
     return f"```python\n{shown}\n```\n<sub>Excerpt from [{path.replace('../', '')}]({path})</sub>\n"
 
 
-WRITERS: Writers = {"table": table, "code": excerpt}
-
-
-def write(writers: Writers) -> None:
-    """Write each page again that is out of date."""
+if __name__ == "__main__":
     for page in PAGES:
-        if (text := filled(page, writers)) != page.read_text(encoding="utf-8"):
+        if (text := filled(page)) != page.read_text(encoding="utf-8"):
             print(page.relative_to(ROOT))
             page.write_text(text, encoding="utf-8", newline="\n")
-
-
-if __name__ == "__main__":
-    write(WRITERS)

@@ -108,7 +108,8 @@ def main() -> int:
         for name, environment in runs.items():
             found = run_from_scratch(Path(base, name), environment, small=options.small)
             expected = expected or found
-            differing, total = (differences(expected, found), sum(len(stage["outs"]) for stage in found.values()))
+            differing = differences(expected, found)
+            total = sum(len(stage["outs"]) for stage in (found | expected).values())
             print(f"{name}: {total - sum(map(len, differing.values()))} of {total} outputs are equal", flush=True)
             for stage, paths in differing.items():
                 print(f"{name}: {stage}: {', '.join(paths)}")

@@ -17,8 +17,9 @@ if __name__ == "__main__":
     )  # fmt: skip
     network, ids = build_network(settings, vocab_size=4, seed=0), np.zeros((2, 3), np.int64)
     with network.thread_team():
-        network.start_training("adamw")
-        network.compute_gradients(ids, ids, network.initial_state(len(ids)))
-        network.clip_gradients(1.0)
-        network.step(0.1)
+        for optimizer in ("adamw", "sgd"):
+            network.start_training(optimizer)
+            network.compute_gradients(ids, ids, network.initial_state(len(ids)))
+            network.clip_gradients(1e-9)
+            network.step(0.1)
     stream_nll(network, ids[0])

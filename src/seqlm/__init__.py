@@ -9,8 +9,9 @@ sections or exercises, of chapter 8 of *Dive into Deep Learning*, edition 0.16.
 """
 
 import warnings
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from seqlm.core.errors import DataError, MachineError, ParamsError, SeqlmError
 from seqlm.core.layout import as_path
@@ -70,18 +71,31 @@ def open(folder: str | Path = ".", device: "Device" = "cpu") -> "Models":
     return open_models(path, settings.check_argument(device, "device", devices, function="open"))
 
 
-def open_arpa(path: str | Path) -> "ArpaLanguageModel":
-    """Return the n-gram model in an ARPA file, plain or compressed with gzip, for example one of
-    KenLM or SRILM.
+def open_arpa(
+    path: str | Path, by: "Literal['char', 'word'] | None" = None, *, eos: bool = True
+) -> "ArpaLanguageModel":
+    """Return the n-gram model in an ARPA file, plain or packed with gzip, bzip2 or xz, for example
+    one of KenLM or SRILM.
 
-    Warns if the probabilities of its 1-grams do not sum to 1. Raises DataError if it is not such a
-    file.
+    A file does not say what its tokens are. ``by`` does: words, or characters. By default they are
+    words, but characters if all of them are single characters and the model does not predict the
+    end of a sentence.
+
+    A model that predicts the end of a sentence, ``</s>``, reads each line as a sentence. Totals of
+    ``score`` then include the end of each, unless ``eos`` is False, as in KenLM. It is a row of
+    ``surprisals`` by token, and belongs to no word.
+
+    Warns if the probabilities of the 1-grams do not sum to 1, if the file does not list ``<unk>``,
+    and if the tokens could be words or characters. Raises DataError if it is not such a file, and
+    ParamsError for other values of ``by``.
     """
     path = as_path(path, "path")
-    from seqlm.models.arpa import ArpaLanguageModel
+    from seqlm.core import settings
+    from seqlm.models import arpa
 
-    model = ArpaLanguageModel(path)
+    by = settings.check_argument(by, "by", arpa.By | None, function="open_arpa")
+    model = arpa.ArpaLanguageModel(path, by, eos=eos)
     for warning in model.warnings:
         warnings.warn(warning, stacklevel=2)
-    model.opener = open_arpa, (path.resolve(),)
+    model.opener = partial(open_arpa, eos=eos), (path.resolve(), by)
     return model

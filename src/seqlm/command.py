@@ -7,6 +7,7 @@ seqlm generate my-lstm "The " --num-preds 200 --seed 1
 
 import math
 import sys
+import warnings
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,12 +15,22 @@ from typing import TYPE_CHECKING, Any
 import click
 
 import seqlm
-from seqlm.core.errors import Interrupted, MachineError, ParamsError, SeqlmError, describe_os_error
+from seqlm.core.errors import (
+    DataError,
+    Interrupted,
+    MachineError,
+    ParamsError,
+    SeqlmError,
+    describe_os_error,
+)
+from seqlm.core.progress import count_noun, shown
 
 if TYPE_CHECKING:
     from seqlm.models.language_model import LanguageModel
+    from seqlm.models.surprisals import Score
 
 NGRAM_MODELS = ("kneser-ney", "laplace")
+_STDIN = Path("-")
 _PATH = click.Path(path_type=Path, allow_dash=True)
 
 
@@ -27,6 +38,7 @@ class _Group(click.Group):
     """Commands whose errors are one line and an exit code."""
 
     def main(self, *args: Any, **extra: Any) -> Any:
+        warnings.showwarning = lambda message, *_: click.echo(f"warning: {message}", err=True)
         try:
             return super().main(*args, **extra | {"standalone_mode": False})
         except click.UsageError as error:
@@ -55,7 +67,7 @@ def main() -> None:
     """Train, score and sample language models of text, from n-grams to recurrent networks.
 
     MODEL is a folder that `seqlm fit`, `model.save` or the pipeline wrote, or an ARPA file.
-    A text is the path of a UTF-8 file, plain or packed with gzip; - is standard input.
+    A text is the path of a UTF-8 file, plain or packed; - is standard input.
     """
 
 
@@ -136,9 +148,30 @@ def _share_or_text(value: str) -> float | str:
 
 
 def _read(path: Path) -> str:
-    from seqlm.models.user_text import read_text_file
+    """The text of a UTF-8 file, plain or packed with gzip, bzip2 or xz; the path ``-`` is standard
+    input.
 
-    return read_text_file(path, sys.stdin.buffer)
+    Raises DataError if it cannot be read or decoded.
+    """
+    from seqlm.core.files import open_unpacked
+    from seqlm.preprocess.cleaning import decode_raw
+
+    name = _text_name(path)
+    if path == _STDIN:
+        content = sys.stdin.buffer.read()
+    elif path.is_file():
+        with open_unpacked(path, name) as file:
+            content = file.read()
+    else:
+        problem = "not a regular file" if path.exists() else "no such file"
+        raise DataError(f"{name}: {problem}")
+    if not content:
+        raise DataError(f"{name}: empty: use another text")
+    return decode_raw(content, name).decode()
+
+
+def _text_name(path: Path) -> str:
+    return "standard input" if path == _STDIN else shown(path)
 
 
 _named = click.option("--name", "names", multiple=True, help="Model of the folder; repeatable.")
@@ -155,20 +188,32 @@ def score(model: Path, text: Path, by: str | None, page: Path | None, names: Seq
 
     Example: seqlm score my-lstm other.txt --by word > surprisals.csv
     """
-    from seqlm.models.user_text import describe_score, read_user_text
-
-    models = open_models(model, names)
-    user_text = read_user_text(text, models[0].vocab.normalise, sys.stdin.buffer)
+    models, content = open_models(model, names), _read(text)
     if by is not None:
-        _write_surprisals(models, user_text.original, by)
+        _write_surprisals(models, content, by)
         return
-    scored = {one.name: one.score_text(user_text.original) for one in models}
-    for remark in user_text.remarks:
-        click.echo(remark)
-    for name, surprisals in scored.items():
-        click.echo(describe_score(name, surprisals))
+    scored, remarks = {}, []
+    for one in models:
+        scored[one.name] = one.score_text(content)
+        score = scored[one.name].score(f"{one.name}: {_text_name(text)}", content)
+        click.echo(f"{one.name}: {_describe(score, one.vocab.kind)}")
+        remarks += [f"{one.name}: {remark}" for remark in score.remarks]
+    click.echo("\n".join(remarks), nl=bool(remarks))
     if page is not None:
-        _write_page(page, Path(user_text.name).name, scored, user_text.remarks)
+        _write_page(page, Path(_text_name(text)).name, scored, remarks)
+
+
+def _describe(score: "Score", kind: str) -> str:
+    """A score of a model over a kind of token as one line."""
+    perplexity, known, bits = (
+        "infinite" if math.isinf(value) else f"{value:.3f}"
+        for value in (score.perplexity, score.perplexity_known, score.bits_per_character)
+    )
+    without = f" ({known} without unknown ones)" if 0 < score.unknown_share < 1 else ""
+    return (
+        f"perplexity {perplexity} per {kind}{without}, {bits} bits per character, "
+        f"{count_noun(score.tokens, 'token')}, {score.unknown_share:.1%} of them unknown"
+    )
 
 
 def _write_surprisals(models: "Sequence[LanguageModel]", text: str, by: Any) -> None:
@@ -187,9 +232,13 @@ def _write_page(page: Path, name: str, scored: Any, remarks: Sequence[str]) -> N
 
     with needs_extra("pipeline", "a page"):
         from seqlm.pipeline.report.page import build_surprisal_page
-        from seqlm.pipeline.score.excerpts import page_content
+        from seqlm.pipeline.score.excerpts import MAX_SHOWN_CHARS, page_content
 
     content = {model: page_content(surprisals) for model, surprisals in scored.items()}
+    length = max(len(surprisals.encoded.text) for surprisals in scored.values())
+    if length > MAX_SHOWN_CHARS:
+        part = f"this page shows the first {MAX_SHOWN_CHARS:,} of {length:,} characters"
+        remarks = [*remarks, part]
     write_text(page, build_surprisal_page(name, content, remarks))
     click.echo(f"the page: {page}")
 

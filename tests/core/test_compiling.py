@@ -10,8 +10,9 @@ import pytest
 from numba.core.dispatcher import Dispatcher
 
 import seqlm
-from disks import fill, mounted
+from full_disks import fill, mounted
 from seqlm.core import compiling, elementary
+from smoke import ROOT
 from stages_by_hand import Finished, run_python, succeeded
 
 ADD = """
@@ -57,7 +58,7 @@ def call(folder: Path, kept: Path, *before: str, number: str = "1") -> tuple[flo
 
 
 def in_a_process(script: str, folder: Path, kept: Path, *before: str) -> Finished:
-    path = f"{folder}{os.pathsep}{Path('src').resolve()}"
+    path = f"{folder}{os.pathsep}{ROOT / 'src'}"
     return run_python(script, before=before, PYTHONPATH=path, NUMBA_CACHE_DIR=str(kept))
 
 

@@ -77,15 +77,6 @@ def test_rows_are_written_as_a_frame_is(tmp_path: Path) -> None:
     assert (tmp_path / "frame.csv").read_bytes() == (tmp_path / "rows.csv").read_bytes()
 
 
-def test_blocks_are_one_array_and_their_hash_is_that_of_the_file(tmp_path: Path) -> None:
-    path = tmp_path / "x.npy"
-    blocks = [np.array([1, 2]), np.array([], np.int64), np.array([65_535])]
-    digest = files.write_npy_blocks(path, np.dtype(np.uint16), 3, blocks)
-    assert digest == files.sha256_of_file(path)
-    assert files.read_npy(path).tolist() == [1, 2, 65_535]
-    assert files.read_npy(path).dtype == np.uint16
-
-
 def test_broken_files_are_named(tmp_path: Path) -> None:
     path = tmp_path / "x.json"
     with pytest.raises(DataError, match="no such file"):
@@ -96,36 +87,11 @@ def test_broken_files_are_named(tmp_path: Path) -> None:
             files.read_json(path)
 
 
-def test_truncated_arrays_and_arrays_of_objects_are_refused(tmp_path: Path) -> None:
-    path = tmp_path / "x.npy"
-    files.write_npy(path, np.arange(100))
-    path.write_bytes(path.read_bytes()[:-8])
-    with pytest.raises(DataError, match="not a complete array"):
-        files.read_npy(path)
-    np.save(path, np.array([{}], dtype=object), allow_pickle=True)
-    with pytest.raises(DataError, match="not a complete array"):
-        files.read_npy(path)
-
-
 def test_a_word_that_looks_like_a_missing_value_stays_a_word(tmp_path: Path) -> None:
     files.write_csv(tmp_path / "x.csv", pd.DataFrame({"token": ["null", "nan"], "count": [1, None]}))
     frame = files.read_csv(tmp_path / "x.csv")
     assert frame["token"].tolist() == ["null", "nan"]
     assert frame["count"].isna().tolist() == [False, True]
-
-
-def test_a_checksummed_mapping_comes_back_unless_it_changed(tmp_path: Path) -> None:
-    path, value = tmp_path / "x.json", {"format": 1, "name": "é", "values": [1 / 3, None]}
-    files.write_checksummed(path, value)
-    assert files.read_checksummed(path, 1, "run it again") == value
-    for content, complaint in (
-        (path.read_text().replace("é", "e"), "its content does not match its SHA-256: run it again"),
-        (path.read_text().replace('"format": 1', '"format": 2'), "not in format 1, the one that this version reads"),
-        ("[]", "not in format 1"),
-    ):
-        (tmp_path / "changed.json").write_text(content)
-        with pytest.raises(DataError, match=complaint):
-            files.read_checksummed(tmp_path / "changed.json", 1, "run it again")
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="Windows has no such modes")

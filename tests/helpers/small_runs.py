@@ -2,8 +2,8 @@
 
 import shutil
 import tempfile
-from collections.abc import Mapping
-from dataclasses import asdict
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, replace
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -11,21 +11,21 @@ from typing import Any
 import numpy as np
 
 from default_params import PARAMS_FILE
+from encoded_corpora import build, write_splits
 from seqlm.core.layout import Layout
 from seqlm.core.settings import read_params
+from seqlm.core.stored import write_array
 from seqlm.models.info import describe_ngrams, network_info
 from seqlm.networks.building import build_network, save_network
 from seqlm.ngrams.counts.count_tables import NgramCounts
 from seqlm.ngrams.counts.counting import count_ngrams
-from seqlm.ngrams.models.laplace import Laplace
-from seqlm.ngrams.models.registry import SMOOTHINGS, build_models, save_models
-from seqlm.ngrams.settings import NgramsParams
+from seqlm.ngrams.models.registry import build_models, save_models
 from seqlm.pipeline.configure.settings import resolve_runs
-from seqlm.train.settings import RunConfig, write_config
+from seqlm.pipeline.train.configs import write_config
+from seqlm.train.settings import RunConfig
 from seqlm.vocab.corpus import load_split
 from seqlm.vocab.kinds import KINDS
 from seqlm.vocab.vocabulary import Vocab
-from subwords import build, write_splits
 
 SMALL = {
     "token": "char", "num_hiddens": 8, "num_epochs": 4, "batch_size": 4, "num_steps": 5, "max_tokens": None,
@@ -40,17 +40,16 @@ def config(run: str = "x", seed: int = 0, **changes: Any) -> RunConfig:
     return resolve_runs(values, source="params.yaml")[run]
 
 
-def ngram_settings(counts: NgramCounts, *epsilons: float) -> dict[str, Mapping[str, Any]]:
+def ngram_settings(*epsilons: float) -> dict[str, Mapping[str, Any]]:
     """Return the settings of all smoothing methods, with these epsilons for Laplace."""
-    params, val = NgramsParams.model_validate(PARAMS["ngrams"]), np.zeros(2, np.int64)
-    found = {method.smoothing: method.fit(counts, val, params).settings for method in SMOOTHINGS if method != Laplace}
-    return found | {"laplace": {"epsilons": list(epsilons), "chosen_on_val": True}}
+    laplace = {"epsilons": list(epsilons), "chosen_on_val": True}
+    return {"uniform": {}, "laplace": laplace, "kneser-ney": {"unknown": "good_turing"}}
 
 
 def ngram_models(kind: str = "", max_order: int = 3) -> list[str]:
     """Return the names of the models of all smoothing methods with orders up to the highest."""
     counts = count_ngrams(np.zeros(max_order, np.int64), 2, max_order)
-    names = build_models(counts, ngram_settings(counts, *[1.0] * max_order))
+    names = build_models(counts, ngram_settings(*[1.0] * max_order))
     return [f"{kind}-{name}" if kind else name for name in names]
 
 
@@ -79,7 +78,7 @@ def _models(text: str) -> tempfile.TemporaryDirectory[str]:
 
 def save_ngrams(layout: Layout, counts: NgramCounts, vocab: Vocab) -> None:
     """Store n-gram models up to order 3 as the stage ``ngrams`` does."""
-    settings = ngram_settings(counts, 1.0, 1.0, 1.0)
+    settings = ngram_settings(1.0, 1.0, 1.0)
     infos = describe_ngrams(build_models(counts, settings).values(), vocab)
     save_models(layout.ngrams(vocab.kind), counts, settings, vocab.key, map(asdict, infos))
 
@@ -90,6 +89,14 @@ def write_run(layout: Layout, run: str, **changes: Any) -> None:
     write_config(layout.config(run), settings)
     vocab = Vocab.load(layout.vocab(settings.token))
     save_run(layout, settings, vocab, build_network(settings, len(vocab), settings.seed).weight_copies())
+
+
+def replace_split(folder: Path, split: str, change: Callable[[np.ndarray], np.ndarray]) -> None:
+    """Change the ids of an encoded split, as if its text were another one."""
+    vocab = Vocab.load(folder / "vocab.json")
+    digest = write_array(folder / f"{split}.npy", change(load_split(folder, split, vocab)))
+    splits = vocab.splits | {split: replace(vocab.splits[split], sha256=digest)}
+    replace(vocab, splits=splits).save(folder / "vocab.json")
 
 
 def save_run(layout: Layout, settings: RunConfig, vocab: Vocab, weights: dict[str, Any]) -> None:

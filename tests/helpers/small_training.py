@@ -8,10 +8,12 @@ from typing import Any
 import numpy as np
 
 import small_runs
+from encoded_corpora import encode
 from seqlm.core.layout import Layout
-from seqlm.train.settings import RunConfig, write_config
-from seqlm.train.trainer import Trainer
-from subwords import encode
+from seqlm.pipeline.train.configs import write_config
+from seqlm.train.ranks import ONE_PROCESS
+from seqlm.train.settings import RunConfig
+from seqlm.train.trainer import Checkpointed, Trainer
 
 TEXT = np.random.default_rng(0).integers(1, 6, 200)
 
@@ -29,6 +31,21 @@ def trained(run: RunConfig, text: np.ndarray = TEXT) -> Trainer:
     made = trainer(run, text)
     made.train(lambda _: None)
     return made
+
+
+class InState:
+    """What a checkpoint sees of a training in a state, and gives back to it."""
+
+    ranks = ONE_PROCESS
+
+    def __init__(self, arrays: dict[str, np.ndarray], values: dict[str, Any]) -> None:
+        self.restored = arrays, values
+
+    def state(self) -> Checkpointed:
+        return self.restored
+
+    def restore(self, state: Checkpointed) -> None:
+        self.restored = state
 
 
 def equal(first: dict[str, np.ndarray], second: dict[str, np.ndarray]) -> bool:

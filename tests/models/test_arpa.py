@@ -1,14 +1,16 @@
 """Models in ARPA files: those of KenLM score as KenLM scores them, and KenLM scores ours as we do."""
 
+import copy
 import math
 from pathlib import Path
+from typing import Literal
 
 import numpy as np
 import pytest
 
 import seqlm
 from reference import clean_line
-from seqlm.core.errors import DataError
+from seqlm.core.errors import ParamsError
 from seqlm.models.ngrams import NGram
 from seqlm.ngrams.arpa import write_arpa
 from seqlm.ngrams.counts.counting import count_ngrams
@@ -16,7 +18,7 @@ from seqlm.ngrams.models.kneser_ney import KneserNey
 from seqlm.vocab.vocabulary import SplitInfo, Vocab
 from smoke import ROOT
 
-pytestmark = pytest.mark.filterwarnings("ignore:.*the 1-grams sum to")
+pytestmark = pytest.mark.filterwarnings("ignore:.*(the 1-grams sum to|single characters|lists no)")
 
 # lmplz -o 3 --discount_fallback wrote it from the first 30 cleaned lines of data/sample.txt.
 LMPLZ = ROOT / "tests" / "ngrams" / "lmplz.arpa"
@@ -57,7 +59,9 @@ def test_a_model_of_kenlm_scores_sentences_as_kenlm_does() -> None:
     assert found["unknown"].tolist() == [is_unknown for _, _, is_unknown in scores]
     expected = [-decimal * math.log(10) for decimal, _, _ in scores]
     assert ours.score_text(TEXT).nll == pytest.approx(expected, abs=2e-4)
-    assert ours.score(TEXT).nll == pytest.approx(-math.log(10) * sum(theirs.score(line) for line in LINES), abs=1e-2)
+    for eos in (True, False):
+        total = -math.log(10) * sum(theirs.score(line, eos=eos) for line in LINES)
+        assert seqlm.open_arpa(LMPLZ, eos=eos).score(TEXT).nll == pytest.approx(total, abs=1e-2)
 
 
 def test_sentence_marks_by_hand(tmp_path: Path) -> None:
@@ -67,21 +71,34 @@ def test_sentence_marks_by_hand(tmp_path: Path) -> None:
     assert found["text"].tolist() == ["a", "b", "</s>", "</s>", "b", "</s>"]
     assert (found["bits"] * math.log10(2)).tolist() == pytest.approx([0.4, 0.3, 0.5, 0.5, 0.3, 0.5])
     assert model.surprisals("a b", context="b\na\nb")["text"].tolist() == ["a", "b", "</s>"]
-    # The end of a line belongs to the next word, or to the one before it; that of the last line to the last word.
-    before = model.surprisals("a b\n\nb", "word", "before")["bits"] * math.log10(2)
-    after = model.surprisals("a b\n\nb", "word", "after")["bits"] * math.log10(2)
-    assert before.tolist() == pytest.approx([0.4, 0.3, 0.5 + 0.5 + 0.3 + 0.5])
-    assert after.tolist() == pytest.approx([0.4, 0.3 + 0.5 + 0.5, 0.3 + 0.5])
+    # The ends of sentences belong to no word: a word has the same bits wherever it stands.
+    for space in ("before", "after"):
+        bits = model.surprisals("a b\n\nb", "word", space)["bits"] * math.log10(2)
+        assert bits.tolist() == pytest.approx([0.4, 0.3, 0.3])
+    assert model.surprisals(words=["a", "b"], context="b")["bits"].sum() * math.log10(2) == pytest.approx(0.7)
     assert model.score("a b\n\nb").nll == pytest.approx(2.5 * math.log(10))
     # Each line ends with a character: "a b\n", "\n", "b\n" are seven. The only separator, a space and the word after
     # it, is charged by its frequency in the text: with add-one smoothing, each of two alternatives to it has one third.
     assert model.score("a b\n\nb").bits_per_character == pytest.approx((2.5 / math.log10(2) - 2 * math.log2(2 / 3)) / 7)
 
+    # Without the ends, two lines with a separator in between are three characters and none.
+    without = seqlm.open_arpa(tmp_path / "x.arpa", eos=False)
+    assert without.surprisals("a b\n\nb")["text"].tolist() == ["a", "b", "b"]
+    score = without.score("a b\n\nb")
+    assert score.tokens == 3
+    assert score.nll == pytest.approx(1.0 * math.log(10))
+    assert score.bits_per_character == pytest.approx((1.0 / math.log10(2) - 2 * math.log2(2 / 3)) / 4)
+    assert copy.copy(without).score("a b\n\nb") == score
+
 
 def test_a_word_that_is_written_like_a_mark_is_a_word(tmp_path: Path) -> None:
     (tmp_path / "x.arpa").write_text(MARKS)
     with_marks = seqlm.open_arpa(tmp_path / "x.arpa")
-    assert with_marks.surprisals("a <s> b", by="word")["text"].tolist() == ["a", "<s>", "b"]
+    # The file has no such words, so they are unknown. </s> as a mark has 0.5, <unk> has 1.
+    rows = with_marks.surprisals("<s> a </s>")
+    assert rows["text"].tolist() == ["<s>", "a", "</s>", "</s>"]
+    assert rows["unknown"].tolist() == [True, False, True, False]
+    assert with_marks.score("<s> a </s>").nll == pytest.approx((1 + 0.4 + 1 + 0.5) * math.log(10))
     # <unk> in a text is an unknown word, too.
     for model in (with_marks, kneser_ney()):
         assert model.surprisals("a <unk> a zebra", by="word")["unknown"].tolist() == [False, True, False, True]
@@ -89,26 +106,80 @@ def test_a_word_that_is_written_like_a_mark_is_a_word(tmp_path: Path) -> None:
     counted = KneserNey(count_ngrams(np.array([1, 2, 1, 1, 2] * 9), len(tokens), 2), 2)
     write_arpa(tmp_path / "y.arpa", counted, tokens)
     read = seqlm.open_arpa(tmp_path / "y.arpa")
-    assert not read.has_marks
+    assert read.surprisals("aa")["text"].tolist() == ["aa"]
     assert read.score_text("aa </s> aa").nll[1:] == pytest.approx(-np.log(counted.probs(np.array([1, 2, 1]))), abs=1e-6)
+
+
+CYCLE = """\\data\\
+ngram 1=5
+ngram 2=4
+
+\\1-grams:
+-1\t<unk>
+-99\t<s>\t0
+-0.7\t</s>
+-0.6\ta\t0
+-0.6\tb\t0
+
+\\2-grams:
+0\t<s> a
+0\ta b
+0\tb </s>
+0\t</s> </s>
+
+\\end\\
+"""
+"""Each sentence is "a b". That </s> follows itself is only likely if the next sentence does not begin with <s>."""
+
+
+@pytest.mark.parametrize("by", ["word", "char"])
+def test_a_sentence_that_ends_is_a_line_that_ends(by: Literal["word", "char"], tmp_path: Path) -> None:
+    (tmp_path / "x.arpa").write_text(CYCLE)
+    model = seqlm.open_arpa(tmp_path / "x.arpa", by)
+    blank = "" if by == "char" else " "
+    for prefix, continuation in (("a", " b\na b"), ("a b\n", "a b\na"), ("", "a b\na")):
+        assert model.generate(prefix.replace(" ", blank), 4, temperature=0) == continuation.replace(" ", blank)
+    assert model.score(f"a{blank}b\na{blank}b").nll == pytest.approx(0)
+    # A reader gives each token what scoring gives it.
+    encoded = model.encode("", f"b{blank}a\nb")
+    reader, nll = model.reader(), []
+    for token_id, is_scored in zip(encoded.input_ids.tolist(), encoded.is_scored, strict=True):
+        nll += [-np.log(reader.next_probs()[token_id])] if is_scored else []
+        reader.read(token_id)
+    assert nll == pytest.approx(model.score_text(f"b{blank}a\nb").nll)
+
+
+def test_characters_with_sentence_marks_are_read_as_the_user_says(tmp_path: Path) -> None:
+    (tmp_path / "x.arpa").write_text(MARKS)
+    with pytest.warns(UserWarning, match=r"x\.arpa: all its tokens are single characters: .* over words"):
+        seqlm.open_arpa(tmp_path / "x.arpa")
+    model = seqlm.open_arpa(tmp_path / "x.arpa", by="char")
+    assert not any("characters" in warning for warning in model.warnings)
+    # Lines are a, b, </s> and b, </s>: five characters with their line ends, and no cost of separators.
+    score = model.score("ab\nb")
+    assert (score.tokens, score.unknown_share) == (5, 0)
+    assert score.nll == pytest.approx(2.0 * math.log(10))
+    assert score.bits_per_character == pytest.approx(2.0 / math.log10(2) / 5)
+    assert model.surprisals("ab\nb", by="word")["bits"].tolist() == pytest.approx(np.array([0.7, 0.3]) / math.log10(2))
+    with pytest.raises(ParamsError, match="by"):
+        seqlm.open_arpa(tmp_path / "x.arpa", by="line")  # type: ignore[arg-type]
 
 
 def test_a_file_of_characters_generates(tmp_path: Path) -> None:
     tokens = ["<unk>", "a", "b", " "]
     write_arpa(tmp_path / "x.arpa", KneserNey(count_ngrams(np.array([1, 2, 3] * 20), len(tokens), 3), 3), tokens)
     read = seqlm.open_arpa(tmp_path / "x.arpa")
-    assert (read.info.token, read.has_marks) == ("char", False)
+    assert read.info.token == "char"
     assert read.generate("ab", 6, temperature=0) == " ab ab"
     assert read.warnings == []
     # Words of one letter each look the same, so the user is told.
     seqlm.fit_ngram("A C G T A", 2).to_arpa(tmp_path / "y.arpa")
-    with pytest.warns(UserWarning, match="so it is read as a model over characters"):
+    with pytest.warns(UserWarning, match="it is read as a model over characters"):
         seqlm.open_arpa(tmp_path / "y.arpa")
 
 
-def test_words_that_a_file_without_unk_lacks_are_refused(tmp_path: Path) -> None:
+def test_words_that_a_file_without_unk_lacks_are_unknown(tmp_path: Path) -> None:
     (tmp_path / "x.arpa").write_text(MARKS.replace("1=5", "1=4").replace("-1\t<unk>\n", ""))
-    with pytest.warns(UserWarning, match=r"x\.arpa: the probabilities of the 1-grams sum to 1\.22, not to 1"):
-        model = seqlm.open_arpa(tmp_path / "x.arpa")
-    with pytest.raises(DataError, match=r"x\.arpa: lists no <unk>"):
-        model.score("a zebra")
+    model = seqlm.open_arpa(tmp_path / "x.arpa")
+    assert "lists no <unk>: log10 p of unknown words is -100" in model.warnings[0]
+    assert model.score("a zebra").nll == pytest.approx((0.4 + 100 + 0.5) * math.log(10))

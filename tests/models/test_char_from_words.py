@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 import pytest
 
-from seqlm.models.char_from_words import CharacterPredictor, Lexicon, State
+from seqlm.models.char_from_words import CharacterPredictor, CharacterReader, Lexicon, State
 from seqlm.models.ngrams import EvolvingCounts
 from seqlm.models.spelling import SpellingModel
 from seqlm.ngrams.counts.counting import count_ngrams
@@ -44,7 +44,7 @@ def read(reader: CharacterPredictor, state: State, characters: Sequence[str]) ->
 
 
 def nll(characters: Sequence[str], separator: str) -> np.ndarray:
-    return lexicon(separator).nll(characters, EvolvingCounts.fixed(model()))
+    return CharacterReader(lexicon(separator), CHARACTERS, EvolvingCounts.fixed(model())).nll(characters)
 
 
 @pytest.mark.parametrize("separator", ["", " ", "\n"])
@@ -95,7 +95,8 @@ def test_the_model_of_each_part_gets_the_words_read_before_it() -> None:
         return model()
 
     text = " ".join(WORDS[:30])
-    found = lexicon(" ").nll(text, EvolvingCounts(model_after, num_updates=3))
+    counts = EvolvingCounts(model_after, num_updates=3)
+    found = CharacterReader(lexicon(" "), CHARACTERS, counts).nll(text)
     assert found == pytest.approx(nll(text, " "))
     third = -(-(len(text) - 1) // 3)
     ends = [0, third, 2 * third]
@@ -121,7 +122,8 @@ def test_all_letters_that_the_character_vocabulary_lacks_count_as_one_letter() -
     text = " ".join(WORDS[:60])
     shown = [character if character in few else "<unk>" for character in text]
     # One letter instead of two is easier to predict.
-    assert lexicon(" ", few).nll(shown, EvolvingCounts.fixed(model())).sum() < nll(text, " ").sum()
+    found = CharacterReader(lexicon(" ", few), few, EvolvingCounts.fixed(model())).nll(shown)
+    assert found.sum() < nll(text, " ").sum()
     reader = CharacterPredictor(lexicon(" ", few), model())
     state = reader.begin()
     for character in shown[:100]:

@@ -1,9 +1,12 @@
 """n-gram models that are trained and exchanged from Python."""
 
+import math
+import warnings
 from itertools import product
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pandas as pd
 import pytest
 
@@ -38,6 +41,24 @@ def test_only_kneser_ney_has_the_form_of_an_arpa_file(tmp_path: Path) -> None:
         seqlm.fit_ngram(TRAIN, smoothing="laplace").to_arpa(tmp_path / "x.arpa")
 
 
+def test_invalid_discounts_are_replaced_with_one_warning() -> None:
+    message = "fit_ngram: the estimated Kneser-Ney discounts of order 1, 2 are not valid: 0.5, 1, 1.5 replace them"
+    with pytest.warns(UserWarning, match=message) as found:
+        seqlm.fit_ngram("the sea came in", 2)
+    assert [warning.filename for warning in found] == [__file__]
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        seqlm.fit_ngram("the sea came in", 2, smoothing="laplace")
+        seqlm.fit_ngram(TRAIN, 3, "char")
+
+
+def test_add_one_is_an_epsilon_of_the_size_of_the_vocabulary() -> None:
+    text, size = "a b a c", 4  # with <unk>
+    model = seqlm.fit_ngram(text, 1, smoothing="laplace", epsilon=size)
+    counts = [0, 2, 1, 1]
+    assert model.reader().next_probs() == pytest.approx([(count + 1) / (4 + size) for count in counts])
+
+
 def test_texts_may_be_lists_of_words_or_lines() -> None:
     lists = seqlm.fit_ngram(SENTENCES, 2)
     strings = seqlm.fit_ngram([" ".join(sentence) for sentence in SENTENCES], 2)
@@ -53,6 +74,23 @@ def test_texts_may_be_lists_of_words_or_lines() -> None:
     assert len(seqlm.fit_ngram("щ" * 200, 2, "char").vocab) == 2
 
 
+def test_a_byte_order_mark_is_no_part_of_a_word_and_a_form_feed_ends_a_line(tmp_path: Path) -> None:
+    (tmp_path / "bom.txt").write_text("\ufeffthe sea\nand the sea\n", encoding="utf-8")
+    with (tmp_path / "bom.txt").open(encoding="utf-8") as file:
+        words = seqlm.fit_ngram(file, 2)
+    assert words.vocab.tokens == ["<unk>", "the", "sea", "and"]
+    assert words.score("\ufeffthe sea", context="\ufeffand") == words.score("the sea", context="and")
+    assert words.surprisals(words=["\ufeffthe", "sea"], by="word").equals(words.surprisals("\ufeffthe sea", by="word"))
+    assert words.generate("\ufeffand", 3, temperature=0) == words.generate("and", 3, temperature=0)
+    lines = seqlm.fit_ngram("the sea\fand\u2028the sea\x85", 2, "char")
+    assert lines.vocab == seqlm.fit_ngram("the sea\nand\nthe sea\n", 2, "char").vocab
+    for model in (words, lines):
+        for text in ("the\fsea", "the\x85sea", "the\u2028sea", "the\r\nsea"):
+            assert model.surprisals(text, by="word").equals(model.surprisals("the\nsea", by="word")), text
+            assert model.surprisals("sea", context=f"{text[:-3]}").equals(model.surprisals("sea", context="the\n"))
+            assert model.score(text[3:], context="the") == model.score("\nsea", context="the")
+
+
 def test_a_context_leaves_the_separator_after_it_to_the_text() -> None:
     # Train has spaces and line ends, which cost different bits.
     models = [seqlm.fit_ngram("the sea came\nin and the\nsea went out\n" * 3, 2, by) for by in ("word", "char")]
@@ -65,6 +103,38 @@ def test_a_context_leaves_the_separator_after_it_to_the_text() -> None:
         assert found["text"].tolist() == [*"came"]  # the blanks of a context are read and not scored
 
 
+def test_a_score_says_what_makes_its_figures_misleading() -> None:
+    words, characters = seqlm.fit_ngram(TRAIN), seqlm.fit_ngram(TRAIN, by="char")
+    unknown = words.score("the sea glorp fnord the zibble")
+    # Half of the words are unknown, and their spelling is not part of perplexity.
+    assert unknown.unknown_share == 0.5
+    tokens = words.surprisals("the sea glorp fnord the zibble")
+    known = tokens["bits"][~tokens["unknown"]]
+    assert unknown.perplexity_known == pytest.approx(2 ** known.mean())
+    assert unknown.remarks == (
+        "50% of the words are unknown, which can make perplexity low: compare bits per character",
+        "most of the bits are the cost of spelling words that the model does not know",
+    )
+    assert math.isnan(words.score("glorp").perplexity_known)
+    assert characters.score("ЩЩ").remarks[1].endswith("spelling characters that the model does not know")
+    plain = characters.score(TEST)
+    assert not plain.remarks
+    assert plain.perplexity_known == pytest.approx(plain.perplexity)
+    impossible = seqlm.fit_ngram("a b a c", 2, smoothing="laplace", epsilon=0).score("a b b")
+    assert impossible.perplexity == impossible.bits_per_character == math.inf
+    assert impossible.remarks == ("perplexity is infinite, because 'b' has probability 0",)
+
+
+def test_of_a_text_in_which_every_word_occurs_once_most_other_words_are_new() -> None:
+    # As many as in the texts themselves: after 20 passages of 8 words, about 9 of 10 words are new.
+    words, estimated, new = " ".join(STORY).split(), [], []
+    for start in range(0, 20 * 40, 40):
+        seen, following = words[start : start + 8], words[start + 8 : start + 28]
+        estimated.append(seqlm.fit_ngram([seen]).reader().next_probs()[0])
+        new.append(sum(word not in seen for word in following) / 20)
+    assert sum(estimated) / 20 == pytest.approx(sum(new) / 20, abs=0.05)
+
+
 @pytest.mark.parametrize(
     ("arguments", "complaint"),
     [
@@ -74,8 +144,15 @@ def test_a_context_leaves_the_separator_after_it_to_the_text() -> None:
         ({"min_freq": 9}, "^fit_ngram: min_freq = 9: no word of the texts occurs so often: lower it"),
         ({"epsilon": -1}, "epsilon"),
         ({"texts": 3}, "must be a string or several, not int"),
-        ({"texts": pd.DataFrame({"a": ["the sea"]})}, "must be a string or several, not DataFrame"),
-        ({"texts": [["the", 3]]}, "a word must be a string, not int"),
+        ({"texts": pd.DataFrame({"a": ["the sea"]})}, "several, not DataFrame: give one of its columns"),
+        ({"texts": [["the", 3]]}, r"^fit_ngram: texts\[0\]\[1\] must be a string, not int"),
+        ({"texts": ["the sea", math.nan]}, r"texts\[1\] must be a string, but it is missing"),
+        ({"texts": {"the sea", "a land"}}, "not set, which has no order: give a list"),
+        (
+            {"texts": [np.array(["the", "sea"])]},
+            r"texts\[0\] must be a string, not ndarray: join its words with spaces",
+        ),
+        ({"texts": Path("my.txt")}, r"not PosixPath: give its text, with read_text\(\)"),
         ({"texts": []}, "fewer than 3 words: give more text"),
         ({"texts": "a b c \ud800"}, "half a character"),
         ({"texts": [__file__]}, r"test_fitting\.py' is a file: give its text"),

@@ -5,23 +5,27 @@ import math
 import pickle  # noqa: TID251 (what a process pool does)
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from itertools import pairwise
 from pathlib import Path
+from threading import Barrier
 from typing import Any
 
 import numpy as np
 import pytest
 import torch
+from click.testing import CliRunner
 from hypothesis import given
 from hypothesis import strategies as st
 
 import seqlm
+from seqlm.command import main
 from seqlm.core.errors import DataError, MachineError
 from seqlm.core.layout import Layout
 from seqlm.core.settings import Device
 from seqlm.models.index import Models, open_models
 from seqlm.models.language_model import LanguageModel
-from seqlm.models.sampling import sample_token
+from seqlm.models.sampling import SamplingSettings, sample_token
 from seqlm.pipeline.score.heldout import Heldout
 from seqlm.pipeline.score.scores import Scores
 from smoke import ROOT
@@ -105,7 +109,9 @@ def test_a_prefix_is_read_as_a_context_is(models: Models) -> None:
         tokens = [token for token in model.vocab.tokens[1:] if token.strip()]
         nll = [score.nll for score in model.score(tokens)]
         assert model.generate("", 1, temperature=0).strip() == tokens[np.argmin(nll)]
-        assert model.generate("", 5, seed=3) == model.generate(num_preds=5, seed=3)
+        assert (text := model.generate("", 5, seed=3)) == model.generate(num_preds=5, seed=3)
+        command = ["generate", str(models.layout.root), "--name", name, "--num-preds", "5", "--seed", "3"]
+        assert CliRunner().invoke(main, command).output == f"{text}\n"
     marks = seqlm.open_arpa(LMPLZ)
     assert marks.generate("the", 3, temperature=0) == marks.generate("\nthe", 3, temperature=0)
 
@@ -120,6 +126,26 @@ def test_a_model_is_asked_for_by_its_name(models: Models, tmp_path: Path) -> Non
         open_models(models.layout.root, device)["small"]
     with pytest.raises(DataError, match="holds no finished run"):
         open_models(tmp_path)
+
+
+def test_several_threads_open_one_model(models: Models) -> None:
+    again, barrier = open_models(models.layout.root), Barrier(8)
+
+    def open_mixture(_: int) -> LanguageModel:
+        barrier.wait()
+        return again[next(iter(again.mixtures))]
+
+    with ThreadPoolExecutor(8) as pool:
+        assert len(set(map(id, pool.map(open_mixture, range(8))))) == 1
+
+
+def test_a_reader_refuses_what_is_no_id(models: Models) -> None:
+    for model in models.values():
+        last = len(model.vocab) - 1
+        for token_id in (-1, last + 1, 1.0, "a", None):
+            with pytest.raises(ValueError, match=f"^read: token_id = .*: must be an integer from 0 to {last}$"):
+                model.reader().read(token_id)  # type: ignore[arg-type]
+        model.reader().read(np.int64(1))  # type: ignore[arg-type]
 
 
 def test_models_can_be_pickled_and_copied(models: Models) -> None:
@@ -141,6 +167,7 @@ def test_every_wrong_argument_is_refused_by_one_class_of_errors(models: Models) 
         (lambda: seqlm.open_arpa("nowhere"), "nowhere: no such file"),
         (lambda: model.score(["the sea", 3]), r"the text\[1\] must be a string, not int"),  # type: ignore[list-item]
         (lambda: model.score("the sea", context=["a", "b"]), "1 text, but 2 contexts"),
+        (lambda: model.next_tokens("the", top=0), "next_tokens: top = 0: "),
         (lambda: fitted.save(3), "folder must be a string or a Path"),  # type: ignore[arg-type]
         (lambda: model.reader().next_probs(), "a network predicts nothing before it has read a token"),
     ]
@@ -169,11 +196,15 @@ def test_every_wrong_argument_is_refused_by_one_class_of_errors(models: Models) 
 PROBS = np.array([0.5, 0.3, 0.15, 0.05])
 
 
+def limits(temperature: float, top_k: int | None, top_p: float | None) -> SamplingSettings:
+    return SamplingSettings.checked(num_preds=1, temperature=temperature, top_k=top_k, top_p=top_p, seed=0)
+
+
 def pick(
     temperature: float, top_k: int | None = None, top_p: float | None = None, draws: int = 2000, probs: Any = PROBS
 ) -> np.ndarray:
-    rng = np.random.default_rng(0)
-    drawn = [sample_token(np.array(probs), rng, temperature, top_k, top_p) for _ in range(draws)]
+    rng, settings = np.random.default_rng(0), limits(temperature, top_k, top_p)
+    drawn = [sample_token(np.array(probs), settings, rng) for _ in range(draws)]
     return np.bincount(drawn, minlength=4) / draws
 
 
@@ -193,6 +224,9 @@ def test_temperature_top_k_and_nucleus_by_hand() -> None:
     # Without <unk>, p is 0.6, 0.3, 0.1: the first holds less than 0.7, the first two hold 0.9.
     assert (pick(1.0, top_p=0.7) > 0).tolist() == [False, True, True, False]
     assert (pick(1.0, top_p=0.5) > 0).tolist() == [False, True, False, False]
+    # Of equally likely tokens the first is chosen, and a first token that has all of top_p stays alone.
+    assert pick(0, probs=[0.1, 0.3, 0.3, 0.3]).tolist() == [0, 1, 0, 0]
+    assert pick(1.0, top_p=0.5, probs=[0, 0.5, 0.25, 0.25]).tolist() == [0, 1, 0, 0]
 
 
 @given(
@@ -204,18 +238,22 @@ def test_temperature_top_k_and_nucleus_by_hand() -> None:
 def test_a_possible_token_can_be_drawn_at_any_temperature(
     temperature: float, probs: list[float], top_k: int | None, top_p: float | None
 ) -> None:
-    chosen = sample_token(np.array(probs), np.random.default_rng(0), temperature, top_k, top_p)
+    chosen = sample_token(np.array(probs), limits(temperature, top_k, top_p), np.random.default_rng(0))
     assert chosen >= 1
     assert probs[chosen] > 0
 
 
 USER = """
+import pandas as pd
 import seqlm
+from seqlm.models.surprisals import Score
 
 models = seqlm.open("exported")
 model = models["lstm"]
 bits: float = model.score("the sea").bits_per_character
 several: list[float] = [score.nll for score in model.score(["the sea", "a land"], context="so")]
+generated: list[Score] = model.score(text for text in ["the sea", "a land"])
+column: list[Score] = model.score(pd.Series(["the sea", "a land"]), context=iter("ab"))
 text: str = model.generate("the sea", 10, temperature=0.5)
 """
 

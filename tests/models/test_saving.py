@@ -12,7 +12,7 @@ import pytest
 import seqlm
 from seqlm.core.errors import DataError, ParamsError
 from seqlm.core.layout import Layout
-from seqlm.models.info import mixture_info, write_description
+from seqlm.models.info import Metadata, ModelFile, mixture_info
 from small_runs import write_models, write_run
 from smoke import ROOT
 from stages_by_hand import prepare, refused, run_python, succeeded
@@ -30,8 +30,11 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Layout:
     static = seqlm.open(layout.root)
     infos = [static["small"].info, static["char-kneser-ney-3"].info]
     mixture, weights = mixture_info(infos), {infos[0].name: 0.4, infos[1].name: 0.6}
-    write_description(layout.mixtures / f"{mixture.name}.json", mixture, {"weights": weights})
-    write_description(layout.scores / DYNAMIC / "score.json", infos[1].as_dynamic(), {})
+    for path, info, metadata in (
+        (layout.mixtures / f"{mixture.name}.json", mixture, Metadata(weights=weights)),
+        (layout.scores / DYNAMIC / "score.json", infos[1].as_dynamic(), Metadata()),
+    ):
+        ModelFile(model=info, metadata=metadata).write(path)
     return layout
 
 
@@ -62,9 +65,15 @@ def test_the_command_saves_all_models(run: Layout, tmp_path: Path) -> None:
         ("char-kneser-ney-3+dynamic", ["corpus/char", "models/ngrams/char", f"scores/{DYNAMIC}"]),
     ],
 )
-def test_a_model_is_saved_with_what_it_needs(name: str, parts: list[str], run: Layout, tmp_path: Path) -> None:
-    there = seqlm.open(run.root)[name]
-    there.save(tmp_path / "saved")
+def test_a_model_is_saved_with_what_it_needs(
+    name: str, parts: list[str], run: Layout, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # The folder is found again wherever the program works when it opens the model.
+    monkeypatch.chdir(run.root.parent)
+    models = seqlm.open(run.root.name)
+    monkeypatch.chdir(tmp_path)
+    there = models[name]
+    there.save("saved")
     files = [path.relative_to(tmp_path / "saved") for path in (tmp_path / "saved" / "data").rglob("*.*")]
     assert sorted({path.parent.as_posix().removeprefix("data/") for path in files}) == parts
     # The training text goes along only with a model that counts it again.
@@ -75,6 +84,8 @@ def test_a_model_is_saved_with_what_it_needs(name: str, parts: list[str], run: L
     assert here[name].score(TEXT) == there.score(TEXT)
     with pytest.raises(KeyError, match=f"choose from .*{re.escape(name)}"):
         here["attentive"]
+    with pytest.raises(DataError, match="saved models have no table: open their run"):
+        _ = here.table
     # What was saved can be saved again.
     here[name].save(tmp_path / "again")
     assert seqlm.open(tmp_path / "again")[name].score(TEXT) == there.score(TEXT)

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 import seqlm
 from seqlm.core.errors import DataError, ParamsError
 from seqlm.models.index import Models
-from seqlm.models.inputs import Space
+from seqlm.models.inputs import By, Space
 from seqlm.models.language_model import LanguageModel
 from seqlm.models.networks import StaticNetwork
 from seqlm.models.ngrams import NGram
@@ -40,7 +40,7 @@ def kinds(models: Models) -> dict[str, LanguageModel]:
     """Models of every kind, of texts that are cleaned and that are not, with each way to join lines."""
     found: dict[str, LanguageModel] = {name: models[name] for name in CHOSEN}
     found["mixture"] = next(each for each in models.values() if each.info.family == "mixture")
-    found["arpa"] = seqlm.open_arpa(LMPLZ)
+    found["arpa"] = seqlm.open_arpa(LMPLZ, eos=False)
     for name, (kind, separator) in UNCLEANED.items():
         vocab = replace(models[f"{kind}-uniform"].vocab, line_separator=separator, normalise="none", separators=None)
         found[name] = NGram.of(Uniform(NgramCounts([(np.arange(len(vocab)),) * 2])), vocab)
@@ -56,7 +56,7 @@ def total_bits(model: LanguageModel, text: str, context: str | None = None) -> f
     if not found.metrics["tokens"]:
         return 0.0
     score = model.score(text, context=context)
-    assert found.score("the text") == score._replace(remarks=())
+    assert found.score("the text", text)[:-1] == score[:-1]
     return (score.nll + found.encoded.spelling[np.isfinite(found.nll)].sum()) / math.log(2)
 
 
@@ -184,8 +184,30 @@ def test_a_first_word_is_one_without_a_known_context(kinds: dict[str, LanguageMo
     assert network.surprisals("sea", context="the")["bits"].notna().all()
     with pytest.raises(DataError, match="the text has only 1 word that can be scored: use a longer text"):
         network.score("the")
-    with pytest.raises(DataError, match="the prefix '' contains no word: give at least one"):
-        network.generate()
+    # A first word is drawn by its frequency in train.
+    assert network.generate("", 1, temperature=0) == network.vocab.tokens[1]
+    with pytest.raises(DataError, match="has no distribution of a first word: give a prefix"):
+        network.next_tokens()
+
+
+@pytest.mark.parametrize("name", [*CHOSEN, *UNCLEANED, *OTHERS])
+def test_the_entropy_before_each_token_and_the_likeliest_next_ones(name: str, kinds: dict[str, LanguageModel]) -> None:
+    model = kinds[name]
+    table = model.surprisals("the sea", entropy=True, context="came")
+    assert table.drop(columns="entropy").equals(model.surprisals("the sea", context="came"))
+    if name.endswith(("uniform", "'")):
+        assert table["entropy"].to_numpy() == pytest.approx(math.log2(len(model.vocab)))
+    following = model.next_tokens("came the", top=len(model.vocab))
+    assert list(following) == ["token", "probability", "bits"]
+    assert following["probability"].is_monotonic_decreasing
+    assert following["probability"].sum() == pytest.approx(1, abs=1e-3)
+    assert 2 ** -following["bits"].to_numpy() == pytest.approx(following["probability"])
+    assert following[:3].equals(model.next_tokens("came the", top=3))
+    if not model.vocab.token_kind.is_lossless:  # "sea" is the second token; dynamic models count anew elsewhere
+        assert table["entropy"][1] == pytest.approx((following["probability"] * following["bits"]).sum())
+        assert table["bits"][1] == pytest.approx(
+            following.set_index("token")["bits"].get("sea"), rel=0.01
+        )  # or counted anew earlier
 
 
 def test_a_model_over_words_is_charged_for_separators_only_per_character(models: Models) -> None:
@@ -241,6 +263,20 @@ def test_blanks_before_a_text_are_not_scored(models: Models) -> None:
     assert after_line_end < play.surprisals("But", by="word")["bits"][0]
 
 
+def test_a_line_end_is_a_space_unless_the_model_knows_line_ends(kinds: dict[str, LanguageModel]) -> None:
+    lines, spaces = "the sea\ncame\n", "the sea came "
+    for name, model in kinds.items():
+        if model.vocab.line_separator == "\n":
+            continue
+        for by in get_args(By):
+            assert model.surprisals(lines, by=by).equals(model.surprisals(spaces.rstrip(), by=by)), name
+            found, expected = (model.surprisals("in", by=by, context=context) for context in (lines, spaces))
+            assert found.equals(expected), name
+        assert model.generate(lines, 5) == model.generate(spaces, 5), name
+        if not model.vocab.line_separator:  # its corpus has nothing where lines are empty
+            assert model.score("the sea\n\ncame\n\n") == model.score("the sea came"), name
+
+
 def test_texts_are_scored_together_as_alone(kinds: dict[str, LanguageModel]) -> None:
     texts = ["the sea came", "And, the zebra went\nout", "a no", "sea and sea", "the sea came in and the sea went out"]
     for name, model in kinds.items():
@@ -286,6 +322,19 @@ def test_words_of_a_text_need_not_have_spaces_between_them(models: Models) -> No
         ({"text": "the sea", "groups": [1]}, "groups are those of words: give words too"),
         ({"text": "a", "words": ["a"], "groups": [1]}, "with groups, give words and no text"),
         ({"words": ["the", "sea"], "groups": [1]}, "2 words, but 1 group:"),
+        ({"words": {"the", "sea"}}, "not set, which has no order: give a list"),
+        ({"text": {"the sea", "a"}}, "the text must be a string, not set, which has no order: give a list"),
+        ({"text": [["the", "sea"]]}, r"the text\[0\] must be a string, not list: join its words with spaces"),
+        ({"text": pd.DataFrame({"a": ["the"]})}, "not DataFrame: give one of its columns"),
+        (
+            {"words": pd.Series(["the", "sea"]), "groups": pd.Series([1, 2], index=[1, 0])},
+            "words and groups have different indexes: take both from one table, or use lists",
+        ),
+        (
+            {"text": pd.Series(["the sea", "a"]), "context": pd.Series(["a", "b"], index=[5, 6])},
+            "text and context have different indexes",
+        ),
+        ({"text": "the sea", "by": "word", "entropy": True}, "entropy is that of tokens, not by = 'word'"),
         ({"words": ["the"], "by": "token"}, "by = 'token': with words it must be word"),
         ({"text": "the sea", "context": 3}, "the context must be a string, not int"),
         ({"text": pd.Series(["the", "sea"])}, "the text is a column of single words: give it as words="),

@@ -13,7 +13,7 @@ from pydantic import ValidationError
 from compiled_networks import network_settings
 from project.templates import minimal_gated
 from seqlm.core.errors import DataError
-from seqlm.core.files import write_checksummed
+from seqlm.core.stored import write_checksummed
 from seqlm.models.networks import dynamic_nll, gradient_rms
 from seqlm.networks.building import build_network, open_network, save_network
 from seqlm.networks.kinds import NETWORK_KINDS, NetworkKind
@@ -72,10 +72,10 @@ def test_weights_come_back_and_changed_files_are_refused(tmp_path: Path) -> None
     weights, description = tmp_path / "weights.safetensors", tmp_path / "model.json"
     content = weights.read_bytes()
     weights.write_bytes(content[:-1] + bytes([content[-1] ^ 1]))
-    with pytest.raises(DataError, match="does not match the SHA-256"):
+    with pytest.raises(DataError, match="does not match its SHA-256"):
         open_on_cpu(tmp_path, "x")
-    description.write_text(description.read_text().replace('"format": 9', '"format": 4'))
-    with pytest.raises(DataError, match="not in format 9"):
+    description.write_text(description.read_text().replace('"format": 10', '"format": 4'))
+    with pytest.raises(DataError, match="not in format 10"):
         open_on_cpu(tmp_path, "x")
 
 

@@ -1,6 +1,9 @@
 """The ARPA format: there and back, and with KenLM."""
 
+import bz2
 import gzip
+import lzma
+import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -10,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from seqlm.core.errors import DataError
-from seqlm.ngrams.arpa import MARKS, escape, read_arpa, unescape, write_arpa
+from seqlm.ngrams.arpa import escape, read_arpa, unescape, write_arpa
 from seqlm.ngrams.counts.counting import count_ngrams
 from seqlm.ngrams.models.kneser_ney import KneserNey
 
@@ -36,7 +39,8 @@ def test_what_is_written_is_read_and_scores_the_same(name: str, order: int, tmp_
 def test_tokens_of_any_length_are_written(tmp_path: Path) -> None:
     tokens = ["<unk>", "x" * 500, "y" * 64, "a", "ä" * 40, "<s>"]
     write_arpa(tmp_path / "model.arpa", model(), tokens)
-    assert read_arpa(tmp_path / "model.arpa").tokens == ["<unk>", *MARKS, *tokens[1:]]
+    # The marks are no text; a token that is spelt like one is.
+    assert read_arpa(tmp_path / "model.arpa").tokens == ["<unk>", "", "", *tokens[1:]]
     # Numbers have eight decimals.
     lines = (tmp_path / "model.arpa").read_text().splitlines()
     start = lines.index("\\1-grams:") + 3  # after <s> and </s>
@@ -74,6 +78,9 @@ ngram 2=3
 \\end\\
 """
 
+LMPLZ_WITH_MARKS = LMPLZ.replace("1=4", "1=6").replace("\n\n\\2-", "\n-99\t<s>\t0\n-99\t</s>\n\n\\2-")
+"""KenLM insists on marks."""
+
 
 def test_backoff_by_hand(tmp_path: Path) -> None:
     path = tmp_path / "x.arpa"
@@ -94,7 +101,9 @@ def test_backoff_by_hand(tmp_path: Path) -> None:
         ("-0.36\tb c", "x\tb c", "line 14: expected a number"),
         ("-0.36\tb c", "400\tb c", "expected the logarithms"),
         ("-0.36\tb c", "-0.3.6\tb c", "expected a number"),
-        ("ngram 2=3", "ngram 2=99", "more n-grams than the file has room for"),
+        ("ngram 2=3", "ngram 2=999999999999999999", "3 2-grams where the header says 9"),
+        ("-0.36\tb c", "-0.36\tb c\t-inf", "expected the logarithms"),
+        ("\tc\t", "\ta\t", "'a' is listed twice"),
         ("-0.36\tb c", "-0.36\tb c\t999", "expected the logarithms"),
         ("-0.36\tb c", "-0.36\tb d", "line 14: a word of this n-gram is not among the 1-grams"),
         ("-0.36\tb c", "-0.36\ta b", "'a b' is listed twice"),
@@ -130,25 +139,94 @@ def test_1_grams_that_do_not_sum_to_1_are_warned_of(tmp_path: Path) -> None:
     assert read_arpa(Path(__file__).with_name("lmplz.arpa")).warnings == []
 
 
-@pytest.mark.parametrize("pack", [lambda content: b"\xef\xbb\xbf" + content, gzip.compress])
+@pytest.mark.parametrize(
+    "pack", [lambda content: b"\xef\xbb\xbf" + content, gzip.compress, bz2.compress, lzma.compress]
+)
 def test_a_byte_order_mark_and_any_name_of_a_packed_file_are_accepted(
     pack: Callable[[bytes], bytes], tmp_path: Path
 ) -> None:
     # A form feed is a word, as in KenLM.
-    (tmp_path / "x.arpa").write_bytes(pack(LMPLZ.replace("\tc", "\t\f").replace(" c", " \f").encode()))
+    content = pack(LMPLZ.replace("\tc", "\t\f").replace(" c", " \f").encode())
+    (tmp_path / "x.arpa").write_bytes(content)
     assert read_arpa(tmp_path / "x.arpa").tokens == ["<unk>", "a", "b", "\f"]
+    if not content.startswith(b"\xef"):
+        (tmp_path / "x.arpa").write_bytes(content[:-9])
+        with pytest.raises(DataError, match="not a complete packed file"):
+            read_arpa(tmp_path / "x.arpa")
 
 
 @pytest.mark.parametrize(
-    ("content", "complaint"),
+    ("old", "new"),
     [
-        (b"mmap lm http://\xff\xfe\x00", "not an ARPA file"),
-        (gzip.compress(LMPLZ.encode())[:-9], "not a complete gzip file"),
+        ("ngram 1=6", "ngram  1=   6"),
+        ("\\data\\", "# made by hand\n\niARPA\n\\data\\"),
+        ("ngram 2=3", "ngram 2=3\nngram 3=0"),
+        ("-0.36", "-36.0E-2"),
+        ("-0.36", "-3.6e-01"),
+        ("-0.36", "-0.036e+01"),
+        ("\n", "\r\n"),
+        ("\n\n", "\n\n\n \t\n"),
     ],
-)
-def test_binary_and_half_files_are_refused(content: bytes, complaint: str, tmp_path: Path) -> None:
-    (tmp_path / "x.arpa").write_bytes(content)
-    with pytest.raises(DataError, match=complaint):
+)  # fmt: skip
+def test_all_that_kenlm_reads_is_read_alike(old: str, new: str, tmp_path: Path) -> None:
+    kenlm = pytest.importorskip("kenlm")
+    content = LMPLZ_WITH_MARKS.replace(old, new)
+    if "3=0" in new:
+        content = content.replace("\\end", "\\3-grams:\n\n\\end")
+    (tmp_path / "x.arpa").write_bytes(content.encode())
+    read = read_arpa(tmp_path / "x.arpa")
+    probs = read.probs(np.array([read.tokens.index(token) for token in "abcab"]))
+    assert probs == pytest.approx([10**-0.35, 10**-0.36, 10 ** (-0.30103 - 0.6532126), 10**-0.35])
+    if "iARPA" not in new:  # it insists on the # of comments
+        theirs = kenlm.Model(str(tmp_path / "x.arpa")).full_scores("a b c a b", bos=False, eos=False)
+        assert np.log10(probs) == pytest.approx([score for score, _, _ in theirs][1:], abs=1e-6)
+
+
+def test_the_logarithm_of_0_and_exponents_are_read(tmp_path: Path) -> None:
+    path = tmp_path / "x.arpa"
+    path.write_text(LMPLZ.replace("-0.8293038\tc", "-inf\tc").replace("-0.36\tb c", "-1.2e-05\tb c"))
+    read = read_arpa(path)
+    a, b, c = (read.tokens.index(token) for token in "abc")
+    assert read.unigram[c] == 0
+    assert np.log10(read.probs(np.array([b, c]))) == pytest.approx([-1.2e-05], rel=1e-9)
+    assert read.probs(np.array([a, c])) == [0]  # listed nowhere: it backs off to the unigram
+
+
+def test_a_file_without_unk_has_unknown_words_as_likely_as_in_kenlm(tmp_path: Path) -> None:
+    path = tmp_path / "x.arpa"
+    path.write_text(LMPLZ_WITH_MARKS.replace("1=6", "1=5").replace("-0.9542425\t<unk>\t0\n", ""))
+    read = read_arpa(path)
+    assert np.log10(read.unigram[0]) == pytest.approx(-100)
+    assert read.warnings[0] == "x.arpa: lists no <unk>: log10 p of unknown words is -100"
+    kenlm = pytest.importorskip("kenlm")
+    assert kenlm.Model(str(path)).score("zebra", bos=False, eos=False) == pytest.approx(-100)
+
+
+@pytest.mark.parametrize("lines", [300_000_000, 20_000_000])
+def test_blank_lines_take_no_time_and_little_memory(lines: int, tmp_path: Path) -> None:
+    """Blank lines after the header; the larger file is packed in 300 kB, and refused."""
+    head, tail = LMPLZ.split("\n\n", 1)
+    with gzip.open(tmp_path / "x.arpa", "wb", 1) as file:
+        file.write(f"{head}\n".encode())
+        for _ in range(lines // 1_000_000):
+            file.write(b"\n" * 1_000_000)
+        file.write(tail.encode())
+    start = time.perf_counter()
+    if lines == 20_000_000:
+        assert len(read_arpa(tmp_path / "x.arpa").tokens) == 4
+    else:
+        with pytest.raises(DataError, match="unpacks to over 100 times its size"):
+            read_arpa(tmp_path / "x.arpa")
+    assert time.perf_counter() - start < 5
+
+
+def test_files_of_other_forms_are_refused(tmp_path: Path) -> None:
+    for content in (b"mmap lm http://\xff\xfe\x00", b"text\n" * 2000, b"", b"\n" * 2000):
+        (tmp_path / "x.arpa").write_bytes(content)
+        with pytest.raises(DataError, match="not an ARPA file"):
+            read_arpa(tmp_path / "x.arpa")
+    (tmp_path / "x.arpa").write_bytes(LMPLZ.encode().replace(b"\tc\t", b"\t\xff\t"))
+    with pytest.raises(DataError, match="binary, not an ARPA file"):
         read_arpa(tmp_path / "x.arpa")
 
 

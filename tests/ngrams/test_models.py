@@ -16,10 +16,9 @@ from seqlm.ngrams.counts.counting import count_ngrams
 from seqlm.ngrams.models import registry
 from seqlm.ngrams.models.base import token_nll
 from seqlm.ngrams.models.kneser_ney import KneserNey
-from seqlm.ngrams.models.laplace import Laplace, tune_epsilons
+from seqlm.ngrams.models.laplace import Laplace
 from seqlm.ngrams.models.registry import build_models, load_counts, load_kneser_ney, save_models
-from seqlm.ngrams.settings import NgramsParams
-from small_runs import PARAMS, ngram_settings
+from small_runs import ngram_settings
 
 # a b a b a c over <unk> a b c: the bigrams ab and ba occur twice, ac once.
 TEXT = np.array([1, 2, 1, 2, 1, 3])
@@ -84,7 +83,7 @@ contexts = st.lists(st.integers(0, 5), max_size=5)
 @example([1, 1, 2, 0], [0], 5e-324)  # the smallest number there is
 def test_every_model_is_a_distribution(text: list[int], context: list[int], epsilon: float) -> None:
     counts = count_ngrams(np.array(text), 6, 4)  # token 5 is never seen
-    for name, model in build_models(counts, ngram_settings(counts, *[epsilon] * 4)).items():
+    for name, model in build_models(counts, ngram_settings(*[epsilon] * 4)).items():
         probs = model.next_distribution(np.array(context, int))
         assert probs.shape == (6,)
         assert (probs >= 0).all()
@@ -94,35 +93,10 @@ def test_every_model_is_a_distribution(text: list[int], context: list[int], epsi
 @given(texts, texts)
 def test_scoring_a_text_agrees_with_asking_token_by_token(train: list[int], text: list[int]) -> None:
     counts = count_ngrams(np.array(train), 6, 3)
-    for name, model in build_models(counts, ngram_settings(counts, 0.5, 1.0, 2.0)).items():
+    for name, model in build_models(counts, ngram_settings(0.5, 1.0, 2.0)).items():
         whole = model.probs(np.array(text))
         for end in range(1, len(text)):
             assert whole[end - 1] == pytest.approx(model.next_distribution(np.array(text[:end]))[text[end]]), name
-
-
-def test_epsilons_that_are_given_are_not_chosen_on_val() -> None:
-    counts = count_ngrams(TEXT, V, 2)
-    best, _ = tune_epsilons(counts, TEXT, 2)
-    for epsilons, expected in (("auto", best), ([0.5, 2.0], (0.5, 2.0))):
-        settings = PARAMS["ngrams"] | {"laplace": {"epsilons": epsilons, "max_order": 2}}
-        models = Laplace.build(counts, Laplace.fit(counts, TEXT, NgramsParams.model_validate(settings)).settings)
-        assert [(model.order, model.chosen_on_val) for model in models] == [(n, epsilons == "auto") for n in (1, 2)]
-        assert models[-1].epsilons == expected
-
-
-def test_epsilons_are_chosen_where_val_is_best() -> None:
-    rng = np.random.default_rng(1)
-    train, val = rng.integers(1, 5, 300), rng.integers(1, 5, 100_000)
-    counts = count_ngrams(train, 5, 3)
-    epsilons, curve = tune_epsilons(counts, val, 3)
-    for order in (1, 2, 3):
-        of_order = [(row["val_perplexity"], row["epsilon"]) for row in curve if row["order"] == order]
-        assert min(of_order)[1] == epsilons[order - 1]
-        # The curve shows what the model itself comes to.
-        nll = token_nll(Laplace(counts, order, epsilons[:order]), val)
-        assert min(of_order)[0] == pytest.approx(np.exp(nll.mean()))
-    # The text has no order: bigrams say nothing, and the best model all but ignores them.
-    assert epsilons[1] > 100
 
 
 def test_nltk_agrees_on_interpolated_kneser_ney_where_the_definitions_meet() -> None:
@@ -168,7 +142,7 @@ def test_unknown_tokens_are_as_likely_as_tokens_seen_once() -> None:
 def test_stored_models_are_those_that_were_saved_with_their_vocabulary(tmp_path: Path) -> None:
     ids = np.random.default_rng(0).integers(0, 4, 200)
     counts = count_ngrams(ids[:100], 4, 3)
-    settings = ngram_settings(counts, 1.0, 2.0)
+    settings = ngram_settings(1.0, 2.0)
     save_models(tmp_path, counts, settings, (4, "abc"))
     stored, expected = build_models(*load_counts(tmp_path, (4, "abc"))), build_models(counts, settings)
     assert list(stored) == list(expected)
@@ -182,7 +156,7 @@ def test_stored_models_are_those_that_were_saved_with_their_vocabulary(tmp_path:
 def test_a_method_that_is_added_is_built_and_listed_once_it_has_settings(monkeypatch: pytest.MonkeyPatch) -> None:
     counts = count_ngrams(TEXT, V, 2)
     methods = {method.smoothing: method for method in registry.SMOOTHINGS} | {"absolute": AbsoluteDiscounting}
-    settings = {name: value for name, value in ngram_settings(counts, 1.0).items() if name != "absolute"}
+    settings = ngram_settings(1.0)
     monkeypatch.setattr(registry, "SMOOTHINGS", tuple(methods.values()))
     assert "absolute-2" not in build_models(counts, settings)
     models = build_models(counts, settings | {"absolute": {"discount": 0.5}})

@@ -7,13 +7,13 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from declarations import require_declared_files, require_declared_settings
+from declared_deps import require_declared_files, require_declared_settings
 from smoke import SMALL
 from workspace import Workspace
 
 TEMPLATE = Path(__file__).with_name("templates") / "absolute.py"
 MODULE, REGISTRY = "src/seqlm/ngrams/models/absolute.py", "src/seqlm/ngrams/models/registry.py"
-SETTINGS = "src/seqlm/ngrams/settings.py"
+SETTINGS, CHOICES = "src/seqlm/pipeline/ngrams/settings.py", "src/seqlm/pipeline/ngrams/smoothing.py"
 
 
 def edit(path: Path, before: str, added: str) -> None:
@@ -33,6 +33,8 @@ def extended(tmp_path: Path) -> Workspace:
     edit(workspace.folder / REGISTRY, r"^SMOOTHINGS: .*KneserNey(?=\))", ", AbsoluteDiscounting")
     field = "    absolute_discount: Annotated[float, Field(gt=0, lt=1)]\n"
     edit(workspace.folder / SETTINGS, r"^class NgramsParams.*\n    \".*\n\n", field)
+    edit(workspace.folder / CHOICES, r"^        Uniform.smoothing: .*\n",
+         '        "absolute": {"discount": params.absolute_discount},\n')  # fmt: skip
     edit(workspace.folder / "params.yaml", r"^ngrams:.*\n", "  absolute_discount: 0.75\n")
     return workspace
 

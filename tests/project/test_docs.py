@@ -1,36 +1,55 @@
-"""README and docs: links, files, and the guide."""
+"""README and docs: the site, named files, and the guide."""
 
 import re
+import shutil
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
-from pages import PAGES
+from documented_commands import PAGES
 from smoke import ROOT
 
 GUIDE = ROOT / "docs" / "guide"
 SECTIONS = sorted(GUIDE.glob("8-*.md"))
+EXERCISES = sorted(GUIDE.glob("8-*-exercises.md"))
 MADE = ("reports/playground.html", "data/models/ngrams/")  # by the pipeline, and not in Git
 
 
-def anchors(text: str) -> set[str]:
-    """Return the anchors of a page's headings, as GitHub makes them."""
-    headings = re.findall(r"^#+ (.*)$", text, flags=re.MULTILINE)
-    return {re.sub(r"[^\w -]", "", heading.lower()).replace(" ", "-") for heading in headings}
+def build_site(pages: Path, site: Path) -> tuple[int, str]:
+    """Build the site of a folder of pages, as `make docs` does; return the exit code and the warnings."""
+    options = ["--quiet", "--fail-on-warning", "--keep-going", "-c", str(ROOT / "docs")]
+    command = [sys.executable, "-m", "sphinx", *options, str(pages), str(site)]
+    done = subprocess.run(command, capture_output=True, text=True)
+    return done.returncode, done.stderr
+
+
+def test_the_site_is_built_without_a_warning(tmp_path: Path) -> None:
+    assert build_site(ROOT, tmp_path) == (0, "")
+    page, table = ((tmp_path / name).read_text() for name in ("docs/tutorial.html", "reports/evaluate/table.csv.html"))
+    rows = re.findall(r'href="../reports/evaluate/table\.csv\.html#(row-\d+)">1\.90<', page)
+    assert rows == ["row-0"]
+    assert re.search(r'<tr id="row-0"><td>lstm\+char-by-word-kneser-ney-3</td>', table)
+    assert "seqlm.fit_network" in (tmp_path / "docs/reference/python.html").read_text()
+
+
+def test_a_dead_link_is_a_warning_of_the_site(tmp_path: Path) -> None:
+    pages = tmp_path / "pages"
+    shutil.copytree(ROOT / "docs/_static", pages / "docs/_static")
+    (pages / "README.md").write_text("# A\n\n[a](none.md) [b](none.py) [c](#none) [d](docs/_static/site.css)\n")
+    code, warnings = build_site(pages, tmp_path / "site")
+    assert code == 1
+    for target in ("none.md", "none.py", "'none'"):
+        assert target in warnings
+    assert "site.css" not in warnings
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
-def test_every_link_file_and_target_of_make_exists(page: Path) -> None:
-    text, dead = page.read_text(), []
-    for target in re.findall(r"\]\(([^)\s]+)", text):
-        path, _, anchor = target.partition("#")
-        file = page.parent / path if path else page
-        if target.startswith(("http", "../../actions/")):  # of GitHub
-            continue
-        if not file.exists() or (anchor and file.suffix == ".md" and anchor not in anchors(file.read_text())):
-            dead.append(target)
+def test_every_named_file_and_target_of_make_exists(page: Path) -> None:
+    text = page.read_text()
     folders = r"(?:src|tests|docs|stages|benchmarks|reports|presets|tools)/[^`*\sN]+"
-    dead += [name for name in re.findall(rf"`({folders})`", text) if not (ROOT / name).exists() and name not in MADE]
+    dead = [name for name in re.findall(rf"`({folders})`", text) if not (ROOT / name).exists() and name not in MADE]
     targets = re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), flags=re.MULTILINE)
     dead += set(re.findall(r"(?:`|^)make ([a-z-]+)", text, re.MULTILINE)) - set(targets)
     assert not dead
@@ -41,7 +60,7 @@ TRAINING = ("8-5", "8-6")
 """Sections whose programs train networks."""
 PROGRAMS = [
     pytest.param(page, *found.groups(), marks=[pytest.mark.slow] if page.stem.startswith(TRAINING) else [])
-    for page in [*SECTIONS, ROOT / "docs/answers.md"]
+    for page in SECTIONS
     for found in PROGRAM.finditer(page.read_text())
 ]
 
@@ -55,7 +74,7 @@ def test_code_of_the_guide_runs_alone_and_prints_what_the_page_says(
 
 
 def test_every_exercise_has_an_answer() -> None:
-    asked, answered = ((ROOT / "docs" / name).read_text() for name in ("exercises.md", "answers.md"))
-    numbers = re.findall(r"^\*\*(8\.\d-\d)\.\*\*", asked, re.MULTILINE)
+    asked = [part for page in EXERCISES for part in re.split(r"^(?=\*\*8)", page.read_text(), flags=re.MULTILINE)[1:]]
+    numbers = [re.match(r"\*\*(8\.\d-\d)\.\*\*", exercise)[1] for exercise in asked]
     assert len(numbers) == len(set(numbers)) == 27  # of the chapter
-    assert list(dict.fromkeys(re.findall(r"^\*\*(8\.\d-\d)[ .]", answered, re.MULTILINE))) == numbers
+    assert all("<summary>Answer</summary>" in exercise for exercise in asked)

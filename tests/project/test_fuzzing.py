@@ -12,8 +12,9 @@ from hypothesis import strategies as st
 
 from default_params import PARAMS_FILE
 from seqlm.core.errors import DataError, ParamsError
-from seqlm.core.files import read_json, read_npy
+from seqlm.core.files import read_json, sha256_of_file
 from seqlm.core.settings import read_params
+from seqlm.core.stored import read_array
 from seqlm.networks.building import open_network
 from seqlm.ngrams.arpa import read_arpa
 from seqlm.pipeline.configure.settings import checked_runs
@@ -85,7 +86,7 @@ def test_any_bytes_in_place_of_a_stored_file_are_refused(content: bytes) -> None
             (folder / file).write_bytes(content)
         reading: list[Callable[[], object]] = [
             lambda: read_json(folder / "vocab.json"),
-            lambda: read_npy(folder / "array.npy"),
+            lambda: read_array(folder / "array.npy", sha256_of_file(folder / "array.npy"), "again"),
             lambda: Vocab.load(folder / "vocab.json"),
             lambda: open_network(folder, "run", (3, ""), "cpu", 1),
         ]

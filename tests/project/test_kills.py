@@ -1,10 +1,7 @@
-"""Stages end with DVC, and after a kill of DVC in any stage the next run ends as an undisturbed one would."""
+"""After a kill of DVC in any stage, the stage ends with it and the next run ends as an undisturbed one would."""
 
 import os
-import shutil
 import signal
-import subprocess
-import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,29 +9,14 @@ from pathlib import Path
 import numpy as np
 import psutil
 import pytest
-from ruamel.yaml import YAML
 
-from smoke import ROOT, SMALL
-from workspace import Repository, Workspace, finished, wait_until
+from smoke import SMALL
+from workspace import Workspace, finished, wait_until
 
 pytestmark = pytest.mark.slow
 
 # Long enough to be killed during training, with a checkpoint after every epoch.
 LONGER = SMALL | {"train.num_epochs": 30, "train.eval_every": 10, "train.sample_every": 0}
-SCRIPT = f"""
-import os, sys, time
-from pathlib import Path
-sys.path.insert(0, {str(ROOT / "stages")!r})
-from seqlm.pipeline.harness import stage
-
-@stage()
-def main(layout):
-    Path("began").write_text(str(os.getpid()))
-    time.sleep(float(os.environ.get("STAGE_TAKES", "0")))
-    Path("done").touch()
-
-main()
-"""
 
 
 @pytest.fixture(scope="module")
@@ -50,17 +32,6 @@ def disturbed(tmp_path: Path) -> Iterator[Workspace]:
     yield workspace
     for process in stages_in(workspace.folder):  # that a failed test left running
         process.kill()
-
-
-@pytest.fixture
-def one_stage(tmp_path: Path) -> Repository:
-    """A repository with one stage, whose script does almost nothing."""
-    repository = Repository(tmp_path / "repository")
-    repository.folder.mkdir()
-    (repository.folder / "script.py").write_text(SCRIPT)
-    repository.run("git", "init", "--quiet")
-    repository.run("dvc", "init", "--quiet")
-    return repository
 
 
 def stages_in(folder: Path, command: str = "") -> list[psutil.Process]:
@@ -111,40 +82,3 @@ def test_a_kill_in_a_stage_changes_nothing(stop: signal.Signals, undisturbed: Wo
     disturbed.run("dvc", "repro")
     assert disturbed.lock() == undisturbed.lock()
     assert [path for path in disturbed.results() if path.suffix == ".part"] == []
-
-
-def repro(repository: Repository, command: str) -> subprocess.Popen[bytes]:
-    """Start ``dvc repro`` with this command as its only stage, in a shell that DVC has never heard of."""
-    shell = repository.folder / "unheard-of"  # DVC uses the user's own: tcsh, fish, ...
-    shutil.copy(shutil.which("sh") or "", shell)
-    with (repository.folder / "dvc.yaml").open("w") as file:
-        YAML().dump({"stages": {"one": {"cmd": command, "always_changed": True}}}, file)
-    repository.environment |= {"STAGE_TAKES": "60", "SHELL": str(shell)}
-    return repository.start("dvc", "repro")
-
-
-@pytest.mark.parametrize(
-    "launcher", ["", "env A=b nice timeout 60", f"{sys.executable} -m torch.distributed.run --standalone"]
-)
-def test_a_stage_under_any_program_ends_with_dvc(launcher: str, one_stage: Repository) -> None:
-    script = "script.py" if "torch" in launcher else f"{sys.executable} script.py"
-    process = repro(one_stage, f"{launcher} {script}")
-    began = one_stage.folder / "began"
-    wait_until(lambda: began.exists() and began.read_text() != "")
-    stage = psutil.Process(int(began.read_text()))
-    time.sleep(1)  # longer than the stage waits between two looks
-    assert stage.is_running()
-    process.kill()
-    process.wait()
-    wait_until(lambda: not stage.is_running() or stage.status() == psutil.STATUS_ZOMBIE, 10)
-    assert not (one_stage.folder / "done").exists()
-
-
-def test_a_stage_that_starts_after_dvc_is_gone_does_nothing(one_stage: Repository) -> None:
-    process = repro(one_stage, f"touch started; sleep 2; {sys.executable} script.py; echo $? > code")
-    wait_until((one_stage.folder / "started").exists)
-    process.kill()
-    process.wait()
-    wait_until((one_stage.folder / "code").exists)
-    assert (one_stage.folder / "code").read_text() == "5\n"
-    assert not (one_stage.folder / "began").exists()

@@ -11,8 +11,6 @@ import pytest
 from smoke import ROOT
 from workspace import TinyRepository, wait_until
 
-pytestmark = pytest.mark.slow  # each test makes Git repositories
-
 PIPELINE = """
 stages:
   copy:
@@ -58,6 +56,7 @@ def refused(repository: TinyRepository, *options: str) -> str:
     return result.stderr
 
 
+@pytest.mark.slow  # runs experiments
 @pytest.mark.parametrize("killed", [True, False], ids=["killed", "Ctrl-C"])
 def test_restore_undoes_a_stopped_experiment(killed: bool, repository: TinyRepository) -> None:
     (repository.folder / "mine.txt").write_text("my own work\n")
@@ -65,8 +64,7 @@ def test_restore_undoes_a_stopped_experiment(killed: bool, repository: TinyRepos
     command = [sys.executable, str(ROOT / "tools" / "preset.py"), "gpu"]
     process = repository.start(*command, "--set-param", "unit=row", "--set-param", "seconds=60")
     wait_until((repository.folder / "running").exists)
-    for options in ([], ["--check"]):
-        assert f"error: DVC is at work here (process {process.pid})" in refused(repository, *options)
+    assert f"error: DVC is at work here (process {process.pid})" in refused(repository)
     # The stage is stopped with DVC, as by a terminal; the project's own stages end when DVC does.
     os.killpg(process.pid, signal.SIGKILL if killed else signal.SIGINT)
     process.wait(timeout=60)
@@ -140,6 +138,19 @@ def test_restore_leaves_no_commit_without_a_branch(repository: TinyRepository) -
     repository.git("switch", "--quiet", "-c", "kept")
     restored(repository)
     assert repository.git("log", "-1", "--format=%s") == "unnoticed"
+
+
+def test_restore_does_not_interrupt_dvc(repository: TinyRepository) -> None:
+    detach_head_like_dvc(repository)
+    (repository.folder / "dvc").write_text("import time; time.sleep(60)")
+    process = repository.start(sys.executable, "dvc", "exp", "run")
+    try:
+        for options in ([], ["--check"]):
+            assert f"error: DVC is at work here (process {process.pid})" in refused(repository, *options)
+    finally:
+        process.kill()
+        process.wait()
+    assert "left HEAD detached from main: `make restore`" in refused(repository, "--check")
 
 
 def test_restore_does_not_interrupt_git(repository: TinyRepository) -> None:

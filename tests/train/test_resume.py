@@ -16,12 +16,13 @@ import pytest
 from seqlm.core.errors import MachineError
 from seqlm.core.files import sha256_of_file
 from seqlm.core.layout import Layout
+from seqlm.pipeline.train.interrupts import run_lock
 from seqlm.train import callbacks
-from seqlm.train.callbacks import Checkpoint, checkpoint_key, run_lock
+from seqlm.train.callbacks import Checkpoint, checkpoint_key
 from seqlm.train.trainer import Trainer
 from seqlm.vocab.corpus import SPLITS
 from seqlm.vocab.vocabulary import SplitInfo, Vocab
-from small_training import config, equal, prepare_stage, trained, trainer
+from small_training import InState, config, equal, prepare_stage, trained, trainer
 from smoke import ROOT
 from stages_by_hand import RunStage, succeeded
 
@@ -58,13 +59,12 @@ def test_a_stop_after_every_minibatch_changes_nothing(changes: dict[str, Any], t
     checkpoint = Checkpoint(tmp_path / "checkpoint", "key")
 
     def stop(made: Trainer) -> None:
-        checkpoint.save(made.state())
+        checkpoint.save(made)
         raise Stop
 
     for _ in range(2 * whole.progress.minibatches):
         resumed = trainer(run)
-        if saved := checkpoint.load():
-            resumed.restore(saved)
+        checkpoint.restore(resumed)
         if resumed.is_done:
             break
         with pytest.raises(Stop):
@@ -161,15 +161,17 @@ def test_two_processes_of_which_one_is_killed_resume_together_within_an_epoch(tm
 
 def test_a_damaged_checkpoint_is_not_loaded(tmp_path: Path) -> None:
     checkpoint = Checkpoint(tmp_path / "checkpoint", "key")
-    assert checkpoint.load() is None
-    checkpoint.save(({"a": np.ones(2)}, {"b": [1, {"c": None}]}))
-    arrays, values = checkpoint.load() or ({}, {})
+    made = InState({"a": np.ones(2)}, {"b": [1, {"c": None}]})
+    assert not checkpoint.restore(made)
+    checkpoint.save(made)
+    assert checkpoint.restore(made)
+    arrays, values = made.restored
     assert (arrays["a"].tolist(), values) == ([1, 1], {"b": [1, {"c": None}]})
     content = checkpoint.path.read_bytes()
     flipped = content[:-1] + bytes([content[-1] ^ 1])
     for half in (content[: len(content) // 2], b"", bytes(len(content)), flipped):
         checkpoint.path.write_bytes(half)
-        assert checkpoint.load() is None
+        assert not checkpoint.restore(made)
 
 
 def vocab(*texts: str) -> Vocab:
@@ -199,7 +201,7 @@ def test_other_code_has_other_checkpoints(tmp_path: Path, monkeypatch: pytest.Mo
 
 
 def test_two_trainings_of_one_run_do_not_write_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("seqlm.train.callbacks._LOCK_TIMEOUT_S", 0.3)
+    monkeypatch.setattr("seqlm.pipeline.train.interrupts._LOCK_TIMEOUT_S", 0.3)
     with run_lock(tmp_path / "x"):
         with pytest.raises(MachineError, match="run x: another process is training it"):
             run_lock(tmp_path / "x")

@@ -19,7 +19,7 @@ from seqlm.train.callbacks import Checkpoint, checkpoint_key
 from seqlm.train.trainer import Checkpointed, Trainer
 from seqlm.vocab.corpus import load_split
 from seqlm.vocab.vocabulary import Vocab
-from small_training import config, free_port, history_rows, prepare_stage
+from small_training import InState, config, free_port, history_rows, prepare_stage
 from smoke import ROOT, environment_of_python
 from stages_by_hand import RunStage, in_this_process, refused, succeeded
 
@@ -169,7 +169,9 @@ def test_two_machines_resume_from_the_checkpoint_of_the_first(has_checkpoint: bo
             arrays, values = states[epoch]
             arrays = arrays | {f"carried.1.{name[10:]}": arrays[name] for name in arrays if name.startswith("carried")}
             state = arrays, values | {"totals": values["totals"] * 2}
-            Checkpoint(layout.checkpoints / "x" / "checkpoint", checkpoint_key(config(**changes), vocab, 2)).save(state)
+            Checkpoint(layout.checkpoints / "x" / "checkpoint", checkpoint_key(config(**changes), vocab, 2)).save(
+                InState(*state)
+            )
     assert ("resuming after epoch 2\n" in start_two(first, second)) == has_checkpoint
     for row, wanted in zip(history_rows(first), made.progress.history, strict=True):
         assert float(row["val_perplexity"]) == pytest.approx(wanted.val_perplexity, rel=1e-4)
@@ -211,7 +213,7 @@ def test_a_stale_run_goes_with_its_results_and_checkpoints(
     layout = Layout(tmp_path)
     layout.params.write_text("runs: {a: {token: char}}\n")
     for run in ("a", "gone"):
-        Checkpoint(layout.checkpoints / run / "checkpoint", "key").save(({}, {}))
+        Checkpoint(layout.checkpoints / run / "checkpoint", "key").save(InState({}, {}))
         (layout.checkpoints / run / "lock").touch()
         (layout.reports("train") / run).mkdir(parents=True)
     clear_stale_runs(layout)
@@ -225,6 +227,6 @@ def test_a_stale_run_goes_with_its_results_and_checkpoints(
 def test_wrong_runs_remove_nothing(params: str, tmp_path: Path, clear_stale_runs: Callable[[Layout], None]) -> None:
     layout = Layout(tmp_path)
     layout.params.write_text(params)
-    Checkpoint(layout.checkpoints / "a" / "checkpoint", "key").save(({}, {}))
+    Checkpoint(layout.checkpoints / "a" / "checkpoint", "key").save(InState({}, {}))
     clear_stale_runs(layout)
     assert (layout.checkpoints / "a").exists()

@@ -41,6 +41,27 @@ def test_equal_settings_give_equal_weights_and_others_do_not(settings: Any, chan
     assert not equal(first, other)
 
 
+def test_weights_minibatches_and_masks_are_drawn_from_the_seed(monkeypatch: pytest.MonkeyPatch) -> None:
+    drawn = []
+    for seed in (0, 1):
+        made, seen = trainer(config(seed=seed, truncation="randomized", keep_probability=0.8)), list[Any]()
+        compute, weights = made.network.compute_gradients, made.network.weight_copies()["W_hq"]
+
+        def watching(*arguments: Any, compute: Any = compute, seen: list[Any] = seen) -> Any:
+            seen.append((arguments[0], arguments[3](1000, 0.25), arguments[4]))
+            return compute(*arguments)
+
+        monkeypatch.setattr(made.network, "compute_gradients", watching)
+        made.train()
+        inputs, dropout, truncation = seen[0]
+        drawn.append((weights, inputs, dropout, truncation))
+        # A factor of 0 with probability 1/4 and 4/3 otherwise; each step continues with probability 4/5.
+        for factors, keep in ((dropout, 3 / 4), (np.array([each[2] for each in seen]), 4 / 5)):
+            assert np.unique(factors).tolist() == pytest.approx([0, 1 / keep])
+            assert factors.mean() == pytest.approx(1, abs=0.08)
+    assert [np.array_equal(*both) for both in zip(*drawn, strict=True)] == [False] * 4
+
+
 @pytest.mark.parametrize(("sampling", "carries"), [("sequential", True), ("random", False)])
 def test_each_epoch_cuts_the_text_anew_and_starts_from_the_zero_state(
     sampling: str, carries: bool, monkeypatch: pytest.MonkeyPatch

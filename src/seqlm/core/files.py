@@ -7,20 +7,22 @@ give equal bytes. Reports have at most nine significant digits; what the pipelin
 again to compute with is written in full.
 """
 
+import bz2
 import csv
 import gzip
 import hashlib
 import io
 import json
+import lzma
 import secrets
 import shutil
+import stat
 import tempfile
 import zlib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO, cast
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 import numpy as np
 
@@ -34,8 +36,15 @@ _DIGITS = 9
 bits of a sum."""
 _METRICS_DIGITS = 5
 """Significant digits of the numbers that `dvc metrics` shows."""
-_GZIP = b"\x1f\x8b"
-"""The first bytes of every gzip file."""
+_UNPACKERS: dict[bytes, Callable[[BinaryIO], Any]] = {
+    b"\x1f\x8b": gzip.open,
+    b"BZh": bz2.open,
+    b"\xfd7zXZ\0": lzma.open,
+}
+"""What unpacks a file that begins with these bytes."""
+_MAX_EXPANSION, _SMALL_FILE = 100, 1 << 20
+"""A packed file may become a hundred times as large; one that has fewer bytes than this, as if it
+had as many. Texts become 3 to 20 times as large."""
 
 
 @contextmanager
@@ -123,7 +132,7 @@ def write_json(target: Path, value: Any) -> None:
     NaN and infinity raise ValueError, because JSON has no word for them: callers write
     null and a reason.
     """
-    write_text(target, _as_json(_rounded(value)))
+    write_text(target, as_json(_rounded(value)))
 
 
 def write_metrics(target: Path, values: Mapping[str, Any]) -> None:
@@ -132,10 +141,11 @@ def write_metrics(target: Path, values: Mapping[str, Any]) -> None:
     `dvc metrics show` prints a row for each file and a column for each name in any of them: few
     short names fit a terminal.
     """
-    write_text(target, _as_json(_rounded(values, _METRICS_DIGITS)))
+    write_text(target, as_json(_rounded(values, _METRICS_DIGITS)))
 
 
-def _as_json(value: Any) -> str:
+def as_json(value: Any) -> str:
+    """Return a value as indented JSON, numbers in full. NaN and infinity raise ValueError."""
     return json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
 
 
@@ -146,32 +156,6 @@ def _rounded(value: Any, digits: int = _DIGITS) -> Any:
     if isinstance(value, Mapping):
         return {key: _rounded(each, digits) for key, each in value.items()}
     return [_rounded(each, digits) for each in value] if isinstance(value, list | tuple) else value
-
-
-def write_checksummed(target: Path, value: dict[str, Any]) -> None:
-    """Write a mapping as JSON, in full, with the SHA-256 of its content, which
-    :func:`read_checksummed` checks."""
-    write_text(target, _as_json(value | {"checksum": _checksum(value)}))
-
-
-def read_checksummed(path: Path, version: int, advice: str) -> dict[str, Any]:
-    """Return the mapping that :func:`write_checksummed` wrote, without its checksum.
-
-    Raises DataError, which ends with ``advice``, if the file is missing or broken, if its
-    ``format`` is not ``version``, or if its content does not match its checksum.
-    """
-    value = read_json(path)
-    if not isinstance(value, dict) or value.get("format") != version:
-        raise DataError(
-            f"{path}: not in format {version}, the one that this version reads: {advice}"
-        )
-    if value.pop("checksum", None) != _checksum(value):
-        raise DataError(f"{path}: its content does not match its SHA-256: {advice}")
-    return value
-
-
-def _checksum(value: dict[str, Any]) -> str:
-    return hashlib.sha256(json.dumps(value, sort_keys=True).encode()).hexdigest()
 
 
 def write_csv(target: Path, table: "pd.DataFrame | Sequence[Mapping[str, Any]]") -> None:
@@ -204,38 +188,31 @@ def write_table(
         write_csv(folder / f"{name}.csv", table)
 
 
-def write_npy(target: Path, array: np.ndarray) -> str:
-    """Write a one-dimensional array in NumPy's own format; return the file's SHA-256."""
-    return write_npy_blocks(target, array.dtype, len(array), [array])
+def read_bytes(path: Path, max_bytes: int | None = None, advice: str = "") -> bytes:
+    """Return the content of a regular file. Raises DataError if it is missing, or larger than
+    ``max_bytes``, which ends with ``advice``."""
+    with _open_regular(path) as file:
+        content = file.read() if max_bytes is None else file.read(max_bytes + 1)
+    if max_bytes is not None and len(content) > max_bytes:
+        raise DataError(f"{path}: larger than {max_bytes:,} bytes: {advice}")
+    return content
 
 
-def write_npy_blocks(
-    target: Path, dtype: "np.dtype[Any]", length: int, blocks: Iterable[np.ndarray]
-) -> str:
-    """Write ``length`` numbers that come in blocks as one array in NumPy's own format; return the
-    file's SHA-256."""
-    header, digest = io.BytesIO(), hashlib.sha256()
-    described = {
-        "descr": np.lib.format.dtype_to_descr(dtype),
-        "fortran_order": False,
-        "shape": (length,),
-    }
-    np.lib.format.write_array_header_1_0(header, described)
-    contents = (np.ascontiguousarray(block, dtype).data for block in blocks)
-    with atomic_write(target) as temporary, temporary.open("wb") as file:
-        for content in chain([header.getbuffer()], contents):
-            file.write(content)
-            digest.update(content)
-    return digest.hexdigest()
+@contextmanager
+def _open_regular(path: Path) -> Iterator[io.BufferedReader]:
+    """Open a file to read it, if it has an end: not a device or a pipe."""
+    with reading(path):
+        if not stat.S_ISREG(path.stat().st_mode):
+            raise DataError(f"{path}: not a regular file")
+        with path.open("rb") as file:
+            yield file
 
 
 def read_text(path: Path) -> str:
     """Return the text of a UTF-8 file, its line ends unchanged. Raises DataError if it is missing
     or not UTF-8."""
-    with reading(path):
-        content = path.read_bytes()
     try:
-        return content.decode("utf-8")
+        return read_bytes(path).decode("utf-8")
     except UnicodeDecodeError as error:
         raise DataError(f"{path}: not UTF-8: run the stage that writes it again") from error
 
@@ -259,58 +236,46 @@ def read_csv(path: Path) -> "pd.DataFrame":
         raise DataError(f"{path}: not CSV: {error}") from error
 
 
-def read_npy(path: Path, *, mmap: bool = False) -> np.ndarray:
-    """Return the array of a ``.npy`` file, mapped into memory if ``mmap``.
+class _Unpacked(io.RawIOBase):
+    """The content of a packed file, up to a number of bytes."""
 
-    Raises DataError if it is missing, truncated, or holds Python objects.
-    """
-    try:
-        with reading(path):
-            array: np.ndarray = np.load(path, mmap_mode="r" if mmap else None, allow_pickle=False)
-    except (ValueError, EOFError) as error:
-        raise DataError(
-            f"{path}: not a complete array: run the stage that writes it again"
-        ) from error
-    return array
+    def __init__(self, file: BinaryIO, max_bytes: int, name: str) -> None:
+        self._file, self._max_bytes, self._name = file, max_bytes, name
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        try:
+            content = self._file.read(len(buffer))
+        except (EOFError, OSError, zlib.error, lzma.LZMAError) as error:
+            raise DataError(f"{self._name}: not a complete packed file: {error}") from error
+        self._max_bytes -= len(content)
+        if self._max_bytes < 0:
+            raise DataError(f"{self._name}: unpacks to over {_MAX_EXPANSION} times its size")
+        buffer[: len(content)] = content
+        return len(content)
 
 
 @contextmanager
-def open_maybe_gzipped(path: Path, name: str) -> Iterator[BinaryIO]:
-    """Open a file to read its bytes, unpacked if it begins like a gzip file, whatever its own name.
+def open_unpacked(path: Path, name: str) -> Iterator[BinaryIO]:
+    """Open a file to read its bytes, unpacked if it begins like one of gzip, bzip2 or xz, whatever
+    its own name.
 
-    ``name`` is what errors call it. Raises DataError if it is missing, or not a complete gzip file.
+    ``name`` is what errors call it. Raises DataError if it is missing, and, when it is read, if it
+    is packed but not complete, or becomes more than a hundred times as large.
     """
     with reading(path, ""), path.open("rb") as file:
-        try:
-            yield (
-                cast("BinaryIO", gzip.GzipFile(fileobj=file))
-                if file.peek().startswith(_GZIP)
-                else file
-            )
-        except (EOFError, zlib.error, gzip.BadGzipFile) as error:
-            raise DataError(f"{name}: not a complete gzip file: {error}") from error
+        begins = file.peek()
+        for magic, unpack in _UNPACKERS.items():
+            if begins.startswith(magic):
+                max_bytes = _MAX_EXPANSION * max(path.stat().st_size, _SMALL_FILE)
+                yield io.BufferedReader(_Unpacked(unpack(file), max_bytes, name), _SMALL_FILE)
+                return
+        yield file
 
 
 def sha256_of_file(path: Path) -> str:
-    """Return the SHA-256 of a file's bytes as hexadecimal digits."""
-    with reading(path), path.open("rb") as file:
+    """Return the SHA-256 of a regular file's bytes as hexadecimal digits."""
+    with _open_regular(path) as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
-
-
-def verify_sha256(path: Path, digest: str, source: str, advice: str) -> None:
-    """Raise DataError, which ends with ``advice``, unless a file has the SHA-256 that ``source``
-    names for it."""
-    if sha256_of_file(path) != digest:
-        raise DataError(f"{path}: its content does not match the SHA-256 in {source}: {advice}")
-
-
-VocabKey = tuple[int, str]
-"""The size of a vocabulary, and the SHA-256 of its tokens: stored models know with which one they
-belong."""
-
-
-def require_vocab(path: Path, stored: list[Any], vocab: VocabKey, advice: str) -> None:
-    """Raise DataError, which ends with ``advice``, unless a model, stored in ``path``, belongs to a
-    vocabulary."""
-    if stored != list(vocab):
-        raise DataError(f"{path}: made with another vocabulary than the present one: {advice}")

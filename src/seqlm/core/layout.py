@@ -9,7 +9,7 @@ from seqlm.core.errors import ParamsError
 
 NETWORK_FILES = ("model.json", "weights.safetensors")
 """What the folder of a trained network holds: its description, and its weights."""
-MODEL_FORMAT = 9
+MODEL_FORMAT = 10
 """The format of all descriptions of models."""
 
 

@@ -62,11 +62,11 @@ def load(path: Path, key: str, model: type[T]) -> T:
     return check(values[key], key, model, source=str(path))
 
 
-def check(value: object, key: str, model: type[T], *, source: str) -> T:
+def check(value: object, key: str, model: type[T], *, source: str, strict: bool | None = True) -> T:
     """Return ``value`` as a checked ``model``; ``key`` ("" for a whole file) and ``source`` name it
-    in errors."""
+    in errors. ``strict`` None leaves to the model which types it converts."""
     try:
-        return TypeAdapter(model).validate_python(value, strict=True)
+        return TypeAdapter(model).validate_python(value, strict=strict)
     except ValidationError as error:
         raise ParamsError(f"{source}: {_describe(error, key)}") from error
 

@@ -11,6 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 SPACE, LINE_END, TAB = ord(" "), ord("\n"), ord("\t")
+LINE_ENDS = "\n\r\v\f\x85\u2028\u2029"
+"""The characters that end a line in a text that is not clean."""
 NUM_CODE_POINTS = 0x110000
 """All characters of Unicode, and the code points that are not characters yet."""
 

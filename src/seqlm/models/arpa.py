@@ -3,26 +3,35 @@ project writes.
 
 If a model predicts the end of a sentence, each line of a text is a sentence: like KenLM's
 ``query``, the model begins it after ``<s>`` and predicts ``</s>`` after its last word. Otherwise a
-text is one stream of tokens.
+text is one stream of tokens. The marks are no text: what is spelt like them in a text is a word.
 """
 
+from collections.abc import Iterable
+from functools import lru_cache
+from itertools import chain
 from pathlib import Path
+from typing import Literal
 
 import numpy as np
 
 from seqlm.core.errors import DataError
-from seqlm.models.encoding import EncodedText
+from seqlm.models.encoding import EncodedText, word_shape
 from seqlm.models.info import ModelInfo
 from seqlm.models.language_model import LanguageModel
 from seqlm.models.ngrams import EvolvingCounts, NGram
-from seqlm.models.reader import Reader
+from seqlm.models.reader import Probs, Reader
 from seqlm.ngrams.arpa import MARKS, read_arpa
-from seqlm.ngrams.counts.kernels import NEVER
-from seqlm.vocab.kinds import BYTE_TOKENS, Kind
+from seqlm.vocab.kinds import BYTE_TOKENS, token_kind
 from seqlm.vocab.separators import BLANKS, count_separators
-from seqlm.vocab.vocabulary import UNKNOWN, Vocab
+from seqlm.vocab.vocabulary import Vocab
 
-_BEGIN, _END = MARKS
+By = Literal["char", "word"]
+
+
+class _ArpaVocab(Vocab):
+    def join(self, tokens: Iterable[str]) -> str:
+        text = super().join(tokens)  # a word that is a line end is the end of a sentence
+        return text if self.kind == "char" else text.replace(" \n", "\n").replace("\n ", "\n")
 
 
 class ArpaLanguageModel(NGram):
@@ -30,84 +39,99 @@ class ArpaLanguageModel(NGram):
 
     write = LanguageModel.write  # its counts are not in the file
 
-    def __init__(self, path: Path) -> None:
-        """Read a file. The model is one over characters if all its tokens are, without sentence
-        marks.
+    def __init__(self, path: Path, by: By | None = None, *, eos: bool = True) -> None:
+        """Read a file; the arguments are those of :func:`seqlm.open_arpa`.
 
         Raises DataError as :func:`read_arpa` does.
         """
         model = read_arpa(path)
-        tokens, self.warnings = model.tokens, model.warnings
-        if not set(BYTE_TOKENS).isdisjoint(tokens):
+        self.warnings, self._marks, self._eos = list(model.warnings), model.marks, eos
+        if not set(BYTE_TOKENS).isdisjoint(model.tokens):
             raise DataError(
                 f"{path}: over subwords, whose tokenizer an ARPA file lacks: "
                 "use the model of its run"
             )
-        self._lacks_unknown = model.unigram[0] == 0
-        has_both = set(MARKS) <= set(tokens)
-        self.has_marks = has_both and bool(model.listed[0][tokens.index(_END)] > 10**NEVER)
-        words = [token for token in tokens if token not in (UNKNOWN, *MARKS)]
-        kind: Kind = (
-            "char" if not self.has_marks and all(len(word) == 1 for word in words) else "word"
-        )
-        if kind == "char" and set(BLANKS).isdisjoint(words):
-            message = (
-                "all its tokens are single characters, so it is read as a model over characters"
-            )
-            self.warnings = [*self.warnings, f"{model.file}: {message}"]
-        separator = "\n" if kind == "word" or "\n" in words else ""
+        words = [token for token in model.tokens[1:] if token not in ("", "\n")]
+        if by is None:
+            is_char = all(len(word) == 1 for word in words)
+            by = "char" if is_char and not model.marks else "word"
+            if is_char and set(BLANKS).isdisjoint(words):
+                self.warnings.append(
+                    f"{model.file}: all its tokens are single characters: it is read as a model "
+                    f'over {token_kind(by).noun}s; by="word" or by="char" decides'
+                )
+        separator = "\n" if by == "word" or (not model.marks and "\n" in model.tokens) else ""
         info = ModelInfo(
             model.file,
             "ngram",
-            kind,
+            by,
             0,
-            counted_token=kind,
+            counted_token=by,
             smoothing=model.smoothing,
             order=model.order,
         )
-        super().__init__(
-            info, Vocab(kind, tokens, [0] * len(tokens), separator, {}), EvolvingCounts.fixed(model)
-        )
-        if self.has_marks:  # a reader has read <s>, and a prefix goes on without </s>
+        vocab = _ArpaVocab(by, model.tokens, [0] * len(model.tokens), separator, {})
+        super().__init__(info, vocab, EvolvingCounts.fixed(model))
+        if model.marks:  # a reader has read <s>, and a prefix goes on without </s>
             self._unread = slice(1, -1)
 
-    def reader(self) -> Reader:
-        reader = super().reader()
-        for token in self.vocab.encode([_BEGIN] if self.has_marks else []).tolist():
-            reader.read(token)
-        return reader
+    def _reader(self) -> Reader:
+        reader = super()._reader()
+        return _SentenceReader(reader, *self._marks) if self._marks else reader
 
     def encode(self, context: str, text: str) -> EncodedText:
-        """Return a text as tokens, with sentence marks if the model predicts the end of a sentence.
-
-        Raises DataError for an unknown token if the file has no ``<unk>``.
-        """
-        encode = self._encode_lines if self.has_marks else super().encode
-        encoded = encode(context, text)
-        if self._lacks_unknown and not encoded.input_ids.all():
-            raise DataError(
-                f"{self.name}: lists no {UNKNOWN}, and the text has words that it lacks"
-            )
-        return encoded
-
-    def _encode_lines(self, context: str, text: str) -> EncodedText:
-        words = [self.vocab.tokenize(line) for line in f"{context}{text}".split("\n")]
-        tokens = [token for line in words for token in (_BEGIN, *line, _END)]
-        ends = np.cumsum([len(line) + 2 for line in words]) - 1
+        """Return a text as tokens, with sentence marks if the model predicts the end of a
+        sentence."""
+        if not self._marks:
+            return super().encode(context, text)
+        begin, end = self._marks
+        lines = [self.vocab.tokenize(line) for line in f"{context}{text}".split("\n")]
+        ends = np.cumsum([len(line) + 2 for line in lines]) - 1
         begins = np.append(0, ends[:-1] + 1)
-        lengths = self.vocab.lengths(tokens)
-        lengths[begins] = lengths[ends] = 0
-        is_scored = np.arange(len(tokens)) > len(self.vocab.tokenize(context)) + 2 * context.count(
-            "\n"
-        )
+        is_word = np.ones(ends[-1] + 1, bool)
+        is_word[begins] = is_word[ends] = False
+        ids, lengths = np.empty(len(is_word), np.int64), np.zeros(len(is_word), np.int64)
+        ids[begins], ids[ends] = begin, end
+        words = list(chain.from_iterable(lines))
+        ids[is_word], lengths[is_word] = self.vocab.encode(words), self.vocab.lengths(words)
+        num_read = len(self.vocab.tokenize(context)) + 2 * context.count("\n")
+        is_scored = np.arange(len(ids)) > num_read
         is_scored[begins] = False
-        separator_nll = count_separators((context[-1:] + text).split("\n"), "").nll(None)
+        is_scored[ends] &= self._eos
+        tokens = [token for line in lines for token in (MARKS[0], *line, MARKS[1])]
+        num_ends = int(np.count_nonzero(is_scored[ends]))
+        shape = word_shape(context, text) if self.vocab.kind == "word" else ""
         return EncodedText.from_tokens(
             self.vocab,
             text,
             tokens,
+            ids,
             is_scored,
             lengths=lengths,
-            num_chars=len(text) + 1,  # each line ends with a character, the last one too
-            separator_nll=separator_nll,
+            # Each line ends with a character, the last one too.
+            num_chars=len(text) - text.count("\n") + num_ends,
+            separator_nll=_separator_nll(shape),
         )
+
+
+@lru_cache(1000)  # sentences share a few shapes
+def _separator_nll(shape: str) -> float:
+    return count_separators(shape.split("\n"), "").nll(None)
+
+
+class _SentenceReader(Reader):
+    """Reads the mark that begins a sentence at the beginning and after each end of one, and nowhere
+    else."""
+
+    def __init__(self, reader: Reader, begin: int, end: int) -> None:
+        self._reader, self._begin, self._end = reader, begin, end
+        reader._read(begin)
+
+    def _read(self, token_id: int) -> None:
+        if token_id != self._begin:
+            self._reader._read(token_id)
+            if token_id == self._end:
+                self._reader._read(self._begin)
+
+    def next_probs(self) -> Probs:
+        return self._reader.next_probs()

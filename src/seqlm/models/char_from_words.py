@@ -13,7 +13,7 @@ next character are dropped.
 
 import math
 from bisect import bisect_left, bisect_right
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from functools import lru_cache, partial
 from typing import NamedTuple
 
@@ -98,27 +98,6 @@ class Lexicon:
         prob = self.spelling.prob(prefix, character)
         return prob if character in self.spelling else prob / self._num_unspelled
 
-    def nll(self, characters: Sequence[str], recounting: EvolvingCounts) -> Nll:
-        """Return -log p of characters 2 to N of a text, shape ``(N - 1,)``, under a model over
-        words.
-
-        It counts the words read so far at the beginning of each part of the text, and predicts
-        those that begin there.
-        """
-        predictor = CharacterPredictor(self, recounting.model_after(()))
-        state, words = predictor.begin(), list[int]()
-        probs = np.ones(max(len(characters) - 1, 0))
-        for character in characters[:1]:
-            state = predictor.step(state, character).state
-        for part in recounting.parts(len(probs)):
-            if part.start:
-                predictor = CharacterPredictor(self, recounting.model_after(words))
-            for position in part:
-                step = predictor.step(state, characters[position + 1])
-                probs[position], state = step.prob, step.state
-                words += step.words
-        return -elementary.log(probs)
-
 
 class _Hypothesis(NamedTuple):
     """One way to divide the characters since the last blank into words, and into the beginning of
@@ -175,13 +154,8 @@ class Step(NamedTuple):
     hypothesis."""
 
 
-def _next_word_probs(
-    model: NGramModel, ids: NDArray[np.int64], context: Words
-) -> tuple[NDArray[np.float64], float]:
-    """Return the cumulative probabilities of the words with these ids, from 0, and p of
-    ``<unk>``."""
-    probs = model.next_distribution(np.array(context, np.int64))
-    return np.concatenate([[0.0], np.cumsum(probs[ids])]), float(probs[0])
+def _total(hypotheses: Iterable[_Hypothesis]) -> float:
+    return math.fsum(hypothesis.mass for hypothesis in hypotheses)
 
 
 class CharacterPredictor:
@@ -190,8 +164,12 @@ class CharacterPredictor:
     def __init__(self, lexicon: Lexicon, model: NGramModel) -> None:
         """A predictor with a model over the words of the lexicon."""
         self._lexicon, self._separators, self._model = lexicon, lexicon.separators, model
-        next_word = partial(_next_word_probs, model, lexicon.ids)
-        self._next_word = lru_cache(_CACHED_DISTRIBUTIONS)(next_word)
+        self._next_word = lru_cache(_CACHED_DISTRIBUTIONS)(self._find_next_word)
+
+    def _find_next_word(self, context: Words) -> tuple[NDArray[np.float64], float]:
+        """Return the cumulative probabilities of the sorted words, from 0, and p of ``<unk>``."""
+        probs = self._model.next_distribution(np.array(context, np.int64))
+        return np.append(0, np.cumsum(probs[self._lexicon.ids])), float(probs[0])
 
     def begin(self) -> State:
         """Return the state before a text, which begins with a word."""
@@ -199,32 +177,28 @@ class CharacterPredictor:
 
     def step(self, state: State, character: str) -> Step:
         """Return p of the next token of the characters' vocabulary, and what is known after it."""
-        character = _UNKNOWN_LETTER if character == UNKNOWN else character
-        is_blank, words = character in BLANKS, Words()
-        if is_blank and not state.is_after_blank:
-            following, words = self._end_word(state.hypotheses, character)
+        letter = _UNKNOWN_LETTER if character == UNKNOWN else character
+        is_blank, following, words = letter in BLANKS, state.hypotheses, Words()
+        if state.is_after_blank:
+            prob = self._separators.after_blank.get(letter if is_blank else WORD_BEGINS, 0.0)
+            if not is_blank:
+                following = [self._after_letter(hypothesis, letter) for hypothesis in following]
+            following = [hypothesis.scaled(prob) for hypothesis in following]
         elif is_blank:
-            prob = self._separators.after_blank.get(character, 0.0)
-            following = [hypothesis.scaled(prob) for hypothesis in state.hypotheses]
-        elif state.is_after_blank:
-            prob = self._separators.after_blank[WORD_BEGINS]
-            following = [
-                self._after_letter(hypothesis, character).scaled(prob)
-                for hypothesis in state.hypotheses
-            ]
+            following, words = self._end_word(following, letter)
         else:
-            following = self._continue_word(state.hypotheses, character)
-        mass = math.fsum(hypothesis.mass for hypothesis in following)
+            following = self._continue_word(following, letter)
+        mass = _total(following)
         if mass <= 0:  # a blank that never occurs between words of train: begin a new text
             return Step(0.0, self.begin(), words)
-        by_mass = sorted(following, key=lambda hypothesis: -hypothesis.mass)[:MAX_HYPOTHESES]
+        by_mass = sorted(following, key=lambda hypothesis: -hypothesis.mass)
         likely = [
             hypothesis.scaled(1 / mass)
-            for hypothesis in by_mass
+            for hypothesis in by_mass[:MAX_HYPOTHESES]
             if hypothesis.mass >= MIN_SHARE * mass
         ]
-        mass_before = math.fsum(hypothesis.mass for hypothesis in state.hypotheses)
-        return Step(mass / mass_before, State(likely, is_blank), words)
+        prob = mass / _total(state.hypotheses)
+        return Step(prob, State(likely, is_blank), words)
 
     def _end_word(
         self, hypotheses: Sequence[_Hypothesis], blank: str
@@ -235,8 +209,7 @@ class CharacterPredictor:
         likeliest: tuple[float, Words] = (-1.0, ())
         prob = self._separators.after_word.get(blank, 0.0)
         for hypothesis in hypotheses:
-            mass = self._mass_if_word_ends(hypothesis) * prob
-            context, ended = self._after_word(hypothesis)
+            mass, context, ended = self._after_word(hypothesis, prob)
             mass_of_context[context] = mass_of_context.get(context, 0.0) + mass
             likeliest = max(likeliest, (mass, ended))
         following = [self._new_word(context, (), mass) for context, mass in mass_of_context.items()]
@@ -248,11 +221,11 @@ class CharacterPredictor:
         following = [self._after_letter(hypothesis, letter) for hypothesis in hypotheses]
         prob = self._separators.after_word.get(NO_SEPARATOR, 0.0)
         # A word that begins here can only lose probability to its first letter.
-        min_mass = MIN_SHARE * math.fsum(hypothesis.mass for hypothesis in following)
-        for hypothesis in hypotheses:
-            mass = self._mass_if_word_ends(hypothesis) * prob
+        min_mass = MIN_SHARE * _total(following)
+        for hypothesis in hypotheses if prob else ():
+            mass, context, ended = self._after_word(hypothesis, prob)
             if mass > min_mass:
-                new_word = self._new_word(*self._after_word(hypothesis), mass)
+                new_word = self._new_word(context, ended, mass)
                 following.append(self._after_letter(new_word, letter))
         return following
 
@@ -283,20 +256,68 @@ class CharacterPredictor:
             unknown_mass=hypothesis.unknown_mass * lexicon.spelling_prob(prefix, letter),
         )
 
-    def _mass_if_word_ends(self, hypothesis: _Hypothesis) -> float:
-        """Return the mass of the words that end here."""
+    def _after_word(self, hypothesis: _Hypothesis, prob: float) -> tuple[float, Words, Words]:
+        """Return the mass of the words that end here before a separator of this probability, and
+        the hypothesis's context and words, followed by the word."""
         prefix, lexicon = hypothesis.prefix, self._lexicon
         known = lexicon.prefix_range(hypothesis.first, hypothesis.stop, len(prefix), "")
         unknown_mass = hypothesis.unknown_mass * lexicon.spelling.prob(prefix, "")
-        return hypothesis.known_mass(*known) + unknown_mass
-
-    def _after_word(self, hypothesis: _Hypothesis) -> tuple[Words, Words]:
-        """Return a hypothesis's context and words, followed by the word that ends here."""
-        word = self._lexicon.id_of.get(hypothesis.prefix, 0)
+        mass = (hypothesis.known_mass(*known) + unknown_mass) * prob
+        word = lexicon.id_of.get(prefix, 0)
         # A model of order n looks back at n - 1 words.
         order = self._model.order
         context = (*hypothesis.context, word)[1 - order :] if order > 1 else ()
-        return context, (*hypothesis.ended, word)
+        return mass, context, (*hypothesis.ended, word)
+
+
+class CharacterReader(Reader):
+    """Reads characters with a model over words, which may keep counting them."""
+
+    def __init__(
+        self, lexicon: Lexicon, characters: Sequence[str], recounting: EvolvingCounts
+    ) -> None:
+        """Begin a text; ``characters`` are the tokens."""
+        self._lexicon, self._characters, self._recounting = lexicon, characters, recounting
+        self._words: list[int] = []
+        self._num_read = 0
+        self._count()
+        self._state = self._predictor.begin()
+
+    def _count(self) -> None:
+        """Predict with the model that has counted the words so far."""
+        model = self._recounting.model_after(self._words)
+        self._predictor = CharacterPredictor(self._lexicon, model)
+
+    def _advance(self, character: str) -> float:
+        prob, self._state, words = self._predictor.step(self._state, character)
+        self._words += words
+        return prob
+
+    def nll(self, characters: Sequence[str]) -> Nll:
+        """Return -log p of characters 2 to N of a text, shape ``(N - 1,)``.
+
+        The words read so far are counted at the beginning of each part of the text, and predict
+        those that begin there.
+        """
+        probs = np.ones(max(len(characters) - 1, 0))
+        for character in characters[:1]:
+            self._advance(character)
+        for part in self._recounting.parts(len(probs)):
+            if part.start:
+                self._count()
+            for position in part:
+                probs[position] = self._advance(characters[position + 1])
+        return -elementary.log(probs)
+
+    def _read(self, token_id: int) -> None:
+        self._advance(self._characters[token_id])
+        self._num_read += 1
+        if self._recounting.is_due(self._num_read):
+            self._count()
+
+    def next_probs(self) -> Probs:
+        steps = (self._predictor.step(self._state, character) for character in self._characters)
+        return np.array([step.prob for step in steps])
 
 
 class CharFromWords(LanguageModel):
@@ -304,45 +325,16 @@ class CharFromWords(LanguageModel):
     that it reads."""
 
     def __init__(
-        self, info: ModelInfo, characters: Vocab, lexicon: Lexicon, recounting: EvolvingCounts
+        self, info: ModelInfo, characters: Vocab, words: Vocab, recounting: EvolvingCounts
     ) -> None:
-        """A model over ``characters``; ``recounting`` gives the model over words."""
+        """A model over ``characters``; ``recounting`` gives the model over ``words``."""
         super().__init__(info, characters)
-        self._lexicon, self._recounting = lexicon, recounting
+        assert words.separators is not None
+        lexicon = Lexicon(words.tokens, words.counts, characters.tokens, words.separators)
+        self._begin = partial(CharacterReader, lexicon, characters.tokens, recounting)
 
     def _token_nll(self, ids: Ids) -> Nll:
-        return self._lexicon.nll(self.vocab.decode(ids.tolist()), self._recounting)
+        return self._begin().nll(self.vocab.decode(ids.tolist()))
 
-    def reader(self) -> Reader:
-        return _CharacterReader(self._lexicon, self.vocab.tokens, self._recounting)
-
-
-class _CharacterReader(Reader):
-    def __init__(
-        self, lexicon: Lexicon, characters: Sequence[str], recounting: EvolvingCounts
-    ) -> None:
-        self._lexicon, self._characters, self._recounting = lexicon, characters, recounting
-        self._predictor = CharacterPredictor(lexicon, recounting.model_after(()))
-        self._state, self._words, self._num_read = self._predictor.begin(), list[int](), 0
-
-    def read(self, token: int) -> None:
-        step = self._predictor.step(self._state, self._characters[token])
-        self._state = step.state
-        self._words += step.words
-        self._num_read += 1
-        if self._recounting.is_due(self._num_read):
-            model = self._recounting.model_after(self._words)
-            self._predictor = CharacterPredictor(self._lexicon, model)
-
-    def next_probs(self) -> Probs:
-        steps = (self._predictor.step(self._state, character) for character in self._characters)
-        return np.array([step.prob for step in steps])
-
-
-def open_char_from_words(
-    info: ModelInfo, characters: Vocab, words: Vocab, recounting: EvolvingCounts
-) -> CharFromWords:
-    """Return a model over words, read as a model over characters."""
-    assert words.separators is not None
-    lexicon = Lexicon(words.tokens, words.counts, characters.tokens, words.separators)
-    return CharFromWords(info, characters, lexicon, recounting)
+    def _reader(self) -> Reader:
+        return self._begin()

@@ -1,6 +1,7 @@
 """Texts of users as tokens: a context, which is only read, and the text after it, which is scored.
 
-Both are cleaned like the corpus. A text without a context is read as if it followed a separator.
+Both are cleaned like the corpus, and a line end is a space for models that know no line ends. A
+text without a context is read as if it followed a separator.
 """
 
 import re
@@ -16,9 +17,9 @@ from numpy.typing import NDArray
 
 from seqlm.core.errors import DataError
 from seqlm.core.progress import count_noun
-from seqlm.core.text import LINE_END, SPACE, TAB
-from seqlm.models.inputs import Space, require_text
-from seqlm.models.scored_text import Stream
+from seqlm.core.text import LINE_END, LINE_ENDS, SPACE, TAB
+from seqlm.models.inputs import Space
+from seqlm.models.scored_text import Ids, Stream
 from seqlm.models.spelling import unknown_costs
 from seqlm.preprocess.cleaning import Letters, clean_text, decoding_warnings
 from seqlm.vocab.separators import BLANKS, Separators, count_separators
@@ -26,7 +27,7 @@ from seqlm.vocab.vocabulary import Vocab
 
 Indices = NDArray[np.int64]
 _NON_LETTER = re.compile(r"[^A-Za-z\s]")
-_WORD = re.compile("[^ \n]+")
+_WORD, _LINE_ENDS = re.compile("[^ \n]+"), re.compile("\n+")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -45,6 +46,7 @@ class EncodedText(Stream):
         vocab: Vocab,
         text: str,
         tokens: Sequence[str],
+        ids: Ids,
         is_scored: NDArray[np.bool_],
         *,
         lengths: Indices,
@@ -52,7 +54,7 @@ class EncodedText(Stream):
         separator_nll: float,
     ) -> Self:
         """A text, given all ``tokens`` of it and its context, and the lengths of all of them."""
-        ids, scored = vocab.encode(tokens), list(compress(tokens, is_scored.tolist()))
+        scored = list(compress(tokens, is_scored.tolist()))
         return cls(
             input_ids=ids,
             is_scored=is_scored,
@@ -80,30 +82,35 @@ class EncodedText(Stream):
 
 def encode(vocab: Vocab, context: str, text: str) -> EncodedText:
     """Tokenize ``text``, preceded by an unscored ``context``; both are clean."""
-    kind, separator = vocab.token_kind, vocab.line_separator
-    joined, joined_context = (part.replace("\n", separator) for part in (context + text, context))
-    tokens = vocab.tokenize(context + text)
+    kind, whole = vocab.token_kind, context + text
+    tokens = vocab.tokenize(whole)
     lengths = np.ones(len(tokens), np.int64) if kind.is_character else vocab.lengths(tokens)
     if kind.is_lossless:
-        is_scored = np.cumsum(lengths) > len(joined_context)
+        is_scored = np.cumsum(lengths) > len(context)
         # A subword may begin with the last blank of the context.
         num_chars, separator_nll = int(lengths[is_scored].sum()), 0.0
-        text = joined[len(joined) - num_chars :]
+        text = whole[len(whole) - num_chars :]
     else:
         is_scored = np.arange(len(tokens)) >= len(vocab.tokenize(context))
-        num_chars = len(joined) - len(joined_context)
-        # The separator after a context belongs to the text.
-        shape = _WORD.sub("x", context[-1:] + text)
-        separator_nll = _count_separators(shape, separator).nll(vocab.separators)
+        num_chars = len(text)
+        counted = _count_separators(word_shape(context, text), vocab.line_separator)
+        separator_nll = counted.nll(vocab.separators)
     return EncodedText.from_tokens(
         vocab,
         text,
         tokens,
+        vocab.encode(tokens),
         is_scored,
         lengths=lengths,
         num_chars=num_chars,
         separator_nll=separator_nll,
     )
+
+
+def word_shape(context: str, text: str) -> str:
+    """Return a text with one letter in place of each word, after the separator that ends its
+    context, which belongs to the text."""
+    return _WORD.sub("x", context[-1:] + text)
 
 
 @lru_cache(1000)  # sentences share a few shapes
@@ -120,13 +127,26 @@ def default_context(vocab: Vocab) -> str:
     return "  " if vocab.token_kind.is_lossless else ""
 
 
-def clean_prefix(vocab: Vocab, prefix: object) -> str:
+def _clean(vocab: Vocab, text: str) -> str:
+    """Return a text cleaned like the corpus. A line end is a space, unless the model knows line
+    ends.
+
+    If it reads the lines of its corpus joined by nothing, several line ends are one space, and the
+    last ones are nothing.
+    """
+    text, separator = clean_text(text, vocab.normalise), vocab.line_separator
+    if "\n" in vocab or separator == "\n" or "\n" not in text:
+        return text
+    blank = vocab.blank if vocab.token_kind.is_character else " "
+    return text.replace("\n", blank) if separator else _LINE_ENDS.sub(blank, text.rstrip("\n"))
+
+
+def clean_prefix(vocab: Vocab, prefix: str) -> str:
     """Return a text that is continued, cleaned like the corpus; an empty one is read as if it
     followed a separator.
 
-    Raises as :func:`require_text` does, and DataError if cleaning leaves nothing of the text.
+    Raises DataError if cleaning leaves nothing of the text.
     """
-    prefix = require_text(prefix, "the prefix")
     cleaned = clean_context(vocab, prefix)
     if prefix.strip() and not cleaned:
         noun = vocab.token_kind.noun
@@ -138,29 +158,28 @@ def clean_context(vocab: Vocab, context: str) -> str:
     """Return a text that another one follows, cleaned like the corpus, with the blanks at its
     end."""
     if not context[-1:].isspace():
-        return clean_text(context, vocab.normalise)
-    return clean_text(f"{context}x", vocab.normalise)[:-1]  # blanks before a letter are kept
+        return _clean(vocab, context)
+    return _clean(vocab, f"{context}x")[:-1]  # blanks before a letter are kept
 
 
 def clean_after_context(
-    vocab: Vocab, text: object, context: object, space: Space = "before"
+    vocab: Vocab, text: str, context: str, space: Space = "before"
 ) -> tuple[str, str]:
     """Return a context and the text after it, cleaned like the corpus.
 
     Blanks at the end of the context, and at the beginning of a text without a context, are only
     read. If neither has a blank where they meet, one is added. It belongs to the text if ``space``
-    is before. Raises as :func:`require_text` does.
+    is before.
     """
-    text = require_text(text, "the text")
-    before = "" if context is None else clean_context(vocab, require_text(context, "the context"))
+    before = context and clean_context(vocab, context)
     if not before:
-        return _after_separator(vocab, clean_text(text, vocab.normalise))
+        return _after_separator(vocab, _clean(vocab, text))
     if before[-1] in BLANKS:
-        text = clean_text(text, vocab.normalise)
+        text = _clean(vocab, text)
     else:
-        between = "" if text.startswith((*BLANKS, "\r")) else " "
+        between = "" if text.startswith((" ", *LINE_ENDS)) else " "
         # Blanks after a letter are kept.
-        text = clean_text(f"x{between}{text}", vocab.normalise)[1:]
+        text = _clean(vocab, f"x{between}{text}")[1:]
     blanks, without_blanks = _split_blanks(text)
     if space == "after" or not without_blanks:
         before, text = before + blanks, without_blanks

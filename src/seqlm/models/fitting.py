@@ -17,7 +17,7 @@ from seqlm.core.errors import DataError, ParamsError, needs_extra
 from seqlm.core.layout import as_path
 from seqlm.core.settings import check, check_argument, plain_number
 from seqlm.models.info import ModelInfo, network_info
-from seqlm.models.inputs import is_collection, require_text
+from seqlm.models.inputs import require_several, require_strings, require_text
 from seqlm.models.networks import StaticNetwork
 from seqlm.models.ngrams import NGram
 from seqlm.models.scored_text import Ids
@@ -25,7 +25,7 @@ from seqlm.networks.network import Network
 from seqlm.networks.settings import NetworkSettings
 from seqlm.ngrams.counts.counting import count_ngrams
 from seqlm.ngrams.models.base import NGramModel
-from seqlm.ngrams.models.kneser_ney import KneserNey
+from seqlm.ngrams.models.kneser_ney import KneserNey, describe_fallback
 from seqlm.ngrams.models.laplace import Laplace
 from seqlm.ngrams.settings import Epsilon, Unknown
 from seqlm.preprocess.cleaning import clean_text
@@ -41,7 +41,7 @@ from seqlm.train.history import history_table
 from seqlm.train.settings import RunConfig
 from seqlm.train.trainer import Trainer
 from seqlm.vocab.corpus import intern_texts
-from seqlm.vocab.kinds import Kind, SubwordParams, SubwordTokenizer, sample, token_kind
+from seqlm.vocab.kinds import Kind, SubwordParams, sample, token_kind
 from seqlm.vocab.separators import estimate_separators
 from seqlm.vocab.settings import Order
 from seqlm.vocab.vocabulary import SplitInfo, Vocab, choose_tokens
@@ -55,6 +55,7 @@ Normalise = Literal["letters", "none"]
 _checked = partial(check_argument, function="fit_ngram")
 _MinFreq = Annotated[int, Field(ge=1, le=10**9)]
 _LONGEST_PATH = 256
+_SUBWORDS = SubwordParams(algorithm="bpe", vocab_size="auto")
 
 
 def fit_ngram(
@@ -71,13 +72,19 @@ def fit_ngram(
     """Return an n-gram model of some texts, which are read one after another, without sentence
     marks.
 
-    ``texts``: one text, or several; a text may be a list of its words too, as in nltk. ``by``: the
+    ``texts``: one text, or several. Each of several may be a list of its words too, as in nltk:
+    ``[["the", "sea"]]`` is one text of two words, ``["the", "sea"]`` are two texts. ``by``: the
     kind of token, char or word. ``normalise``: ``letters`` cleans the texts as the book does, and
     later those that are scored; ``none`` leaves them as they are. ``min_freq``: rarer tokens are
     unknown. ``unknown``: how likely ``<unk>`` is in a Kneser-Ney model: as all words together that
     the texts have once (``good_turing``), or as any other word that they lack (``uniform``, KenLM's
-    way). ``epsilon``: that of every order in a Laplace model. Raises ParamsError for a wrong
-    argument, and DataError if the texts have fewer tokens than ``order``.
+    way). ``epsilon``: that of every order in a Laplace model: so many tokens are added to the
+    counts of a context, spread over the vocabulary as the order below predicts (8.3.5). So 1 is not
+    add-one smoothing; in a model of order 1, ``epsilon`` equal to the size of the vocabulary, with
+    ``<unk>``, is.
+
+    Warns if the texts are too short for some of the Kneser-Ney discounts. Raises ParamsError for a
+    wrong argument, and DataError if the texts have fewer tokens than ``order``.
     """
     order = _checked(order, "order", Order)
     by = _checked(by, "by", Token)
@@ -90,27 +97,27 @@ def fit_ngram(
         "chosen_on_val": False,
     }
     method: type[NGramModel] = KneserNey if smoothing == "kneser_ney" else Laplace
-    text = "\n".join(clean_text(text, normalise) for text in _all_texts(texts, "fit_ngram"))
-    vocab, (train,) = _encode([text], by, normalise, min_freq, "fit_ngram", min_tokens=order)
-    return NGram.of(method.build(count_ngrams(train, len(vocab), order), settings)[-1], vocab)
+    text = _join_texts(texts, normalise, "fit_ngram")
+    vocab, (train,) = _encode([text], by, normalise, min_freq, "fit_ngram", order)
+    model = method.build(count_ngrams(train, len(vocab), order), settings)[-1]
+    # Single characters are so few, and so frequent, that their discounts hardly matter.
+    orders = [n for n in getattr(model, "fallback_orders", ()) if n > 1 or by == "word"]
+    if orders:
+        warnings.warn(f"fit_ngram: {describe_fallback(orders)}", stacklevel=2)
+    return NGram.of(model, vocab)
 
 
 def _encode(
-    texts: Sequence[str],
-    by: str,
-    normalise: str,
-    min_freq: int,
-    function: str,
-    tokenizer: SubwordTokenizer | None = None,
-    *,
-    min_tokens: int = 2,
+    texts: Sequence[str], by: str, normalise: str, min_freq: int, function: str, min_tokens: int = 2
 ) -> tuple[Vocab, list[Ids]]:
     """Return the vocabulary of the first of some cleaned texts, and all of them as its tokens.
 
     Raises ParamsError if no token occurs ``min_freq`` times, and DataError if the first text has
     fewer than ``min_tokens``.
     """
-    kind, separator = token_kind(by), _line_separator(normalise)
+    kind, separator = token_kind(by), "\n" if normalise == "none" else " "
+    with needs_extra("subwords", "a network over subwords"):
+        tokenizer = kind.train_tokenizer(texts[0], separator, _SUBWORDS)
     distinct, streams, lengths = intern_texts(texts, kind, separator, tokenizer)
     if sum(map(len, streams[0])) < min_tokens:
         raise DataError(f"{function}: fewer than {min_tokens} {kind.noun}s: give more text")
@@ -128,11 +135,6 @@ def _encode(
     return vocab, encoded
 
 
-def _line_separator(normalise: str) -> str:
-    """What joins the lines of a text."""
-    return "\n" if normalise == "none" else " "
-
-
 def _split_infos(streams: Sequence[Ids], lengths: Sequence[int]) -> dict[str, SplitInfo]:
     """What the vocabulary stores of train and, if it is there, of val."""
     return {
@@ -143,27 +145,28 @@ def _split_infos(streams: Sequence[Ids], lengths: Sequence[int]) -> dict[str, Sp
     }
 
 
-def _all_texts(texts: str | Iterable[str | Sequence[str]], function: str) -> Iterable[str]:
-    """Yield the texts. Raises ParamsError for anything else, and for the name of a file."""
-    if not isinstance(texts, str) and not is_collection(texts):
-        advice = ": give its text, with read_text()" if isinstance(texts, Path) else ""
-        raise ParamsError(
-            f"{function}: texts must be a string or several, not {type(texts).__name__}{advice}"
-        )
-    for text in [texts] if isinstance(texts, str) else texts:
+def _join_texts(texts: str | Iterable[str | Sequence[str]], normalise: str, function: str) -> str:
+    """Return the cleaned texts as one. Raises ParamsError for anything else, and for the name of a
+    file."""
+    if isinstance(texts, str):
+        texts = [texts]
+    several = require_several(texts, f"{function}: texts must be a string or several")
+    cleaned = []
+    for number, text in enumerate(several):
+        what = f"{function}: texts[{number}]"
         if isinstance(text, list | tuple):
-            yield " ".join(require_text(word, "a word") for word in text)
-            continue
-        text = require_text(text, "a text")
-        if (
-            len(text[:_LONGEST_PATH].encode()) < _LONGEST_PATH
-            and text.isprintable()
-            and Path(text).is_file()
-        ):
+            text = " ".join(require_strings(text, what))
+        elif _is_file(text := require_text(text, what)):
             raise ParamsError(
                 f"{function}: {text!r} is a file: give its text, Path({text!r}).read_text()"
             )
-        yield text
+        cleaned.append(clean_text(text, normalise))
+    return "\n".join(cleaned)
+
+
+def _is_file(text: str) -> bool:
+    is_short = len(text[:_LONGEST_PATH].encode()) < _LONGEST_PATH
+    return is_short and text.isprintable() and Path(text).is_file()
 
 
 _Share = Annotated[float, Field(gt=0, lt=1)]
@@ -210,15 +213,33 @@ def fit_network(
 
     ``progress`` shows a progress bar. With the path of a ``checkpoint``, a call that was
     interrupted continues where it was, to the same weights; when it has finished, the file holds
-    the result.
+    the result. (The setting of a run that is called ``checkpoint`` is always ``best`` here.)
 
     Raises ParamsError for a wrong argument, DataError for a text that is too short, MachineError
     if a package or device is missing, and DivergenceError if the loss is not finite.
     """
-    arguments = _NetworkArguments(model, by, normalise, val, min_freq)
-    train_text, val_text = arguments.split(texts)
-    vocab, (train_ids, val_ids) = arguments.encode(train_text, val_text)
-    config = arguments.config(len(train_ids), settings)
+    if checkpoint in ("best", "last"):
+        problem = "should be the path of a file; the best weights on val are always kept"
+        raise ParamsError(f"fit_network: checkpoint = {checkpoint!r}: {problem}")
+    fixed = {}
+    if isinstance(model, StaticNetwork):
+        by, cleaning = model.vocab.kind, model.vocab.normalise
+        fixed = model.network.settings.model_dump(include=set(NetworkSettings.model_fields))
+        architecture = fixed["model"]
+    else:
+        architectures: Any = Literal[tuple(DEFAULTS)]
+        architecture = _checked_network(model, "model", architectures)
+        by = _checked_network(by, "by", Kind)
+        cleaning = _checked_network(normalise, "normalise", Normalise)
+    val = _checked_network(val, "val", str | _Share)
+    min_freq = _checked_network(min_freq, "min_freq", _MinFreq | None)
+    parts = _split(_join_texts(texts, cleaning, "fit_network"), val, cleaning)
+    if isinstance(model, StaticNetwork):
+        vocab, (train_ids, val_ids) = _encode_with(model.vocab, parts)
+    else:
+        min_freq = min_freq or (2 if by == "word" else 1)
+        vocab, (train_ids, val_ids) = _encode(parts, by, cleaning, min_freq, "fit_network")
+    config = _network_config(architecture, by, len(train_ids), fixed, settings)
     if len(val_ids) < 2:
         raise DataError("fit_network: val has fewer than 2 tokens: give a longer text or share")
     device = resolve_device(config.device)
@@ -243,85 +264,45 @@ def _train(
         begins_with = arrays_digest(trainer.network.weight_copies())
         key = checkpoint_key(trainer.config, vocab, trainer.ranks.size) + begins_with
         kept = Checkpoint(as_path(checkpoint, "checkpoint"), key)
-        if state := kept.load():
-            trainer.restore(state)
-        elif kept.path.exists():
+        if not kept.restore(trainer) and kept.path.exists():
             reason = "it is of another text, other settings or another version"
             warnings.warn(f"{kept.path} is not used: {reason}", stacklevel=3)
         callbacks.append(periodic_saver(kept))
     with terminal(trainer, vocab, is_hidden=not progress) as show:
         trainer.train(show, *callbacks)
     if kept is not None:
-        kept.save(trainer.state())
+        kept.save(trainer)
 
 
-class _NetworkArguments:
-    """The checked arguments of :func:`fit_network`."""
+def _split(text: str, val: str | float, normalise: str) -> tuple[str, str]:
+    """The cleaned texts of train and val."""
+    if isinstance(val, str):
+        return text, clean_text(require_text(val, "val"), normalise)
+    cut = _nearest_cut(text, len(text) * (1 - val))
+    return text[:cut], text[cut:]
 
-    def __init__(
-        self,
-        model: str | StaticNetwork,
-        by: str,
-        normalise: str,
-        val: str | float,
-        min_freq: int | None,
-    ) -> None:
-        self._trained = model if isinstance(model, StaticNetwork) else None
-        if self._trained is None:
-            architectures: Any = Literal[tuple(DEFAULTS)]
-            self._architecture = _checked_network(model, "model", architectures)
-            self._by = _checked_network(by, "by", Kind)
-            self._normalise = _checked_network(normalise, "normalise", Normalise)
-        else:
-            vocab = self._trained.vocab
-            self._architecture = self._trained.network.settings.model
-            self._by, self._normalise = vocab.kind, vocab.normalise
-        self._val = _checked_network(val, "val", str | _Share)
-        self._min_freq = _checked_network(min_freq, "min_freq", _MinFreq | None)
 
-    def split(self, texts: str | Iterable[str]) -> tuple[str, str]:
-        """The cleaned texts of train and val."""
-        cleaned = (clean_text(text, self._normalise) for text in _all_texts(texts, "fit_network"))
-        text = "\n".join(cleaned)
-        if isinstance(self._val, str):
-            return text, clean_text(require_text(self._val, "val"), self._normalise)
-        cut = _nearest_cut(text, len(text) * (1 - self._val))
-        return text[:cut], text[cut:]
+def _encode_with(vocab: Vocab, texts: Sequence[str]) -> tuple[Vocab, list[Ids]]:
+    """A vocabulary, with what it stores of these texts, and the texts as its tokens."""
+    streams: list[Ids] = [vocab.encode(vocab.tokenize(text)) for text in texts]
+    return replace(vocab, splits=_split_infos(streams, list(map(len, texts)))), streams
 
-    def encode(self, train: str, val: str) -> tuple[Vocab, list[Ids]]:
-        """The vocabulary, and both texts as its tokens."""
-        if self._trained is not None:
-            vocab = self._trained.vocab
-            streams: list[Ids] = [vocab.encode(vocab.tokenize(text)) for text in (train, val)]
-            infos = _split_infos(streams, [len(train), len(val)])
-            return replace(vocab, splits=infos), streams
-        kind, tokenizer = token_kind(self._by), None
-        if not kind.has_unknown:
-            separator = _line_separator(self._normalise)
-            params = SubwordParams(algorithm="bpe", vocab_size="auto")
-            with needs_extra("subwords", "a network over subwords"):
-                tokenizer = kind.train_tokenizer(train, separator, params)
-        min_freq = self._min_freq or (2 if self._by == "word" else 1)
-        return _encode([train, val], self._by, self._normalise, min_freq, "fit_network", tokenizer)
 
-    def config(self, num_tokens: int, settings: Mapping[str, Any]) -> RunConfig:
-        """The settings of the training: defaults, overlaid by the caller's."""
-        known = set(RunConfig.model_fields) - _OWN_SETTINGS
-        for name in settings:
-            if name not in known:
-                near = get_close_matches(name, known, 1)
-                advice = f": did you mean {near[0]}?" if near else ""
-                raise ParamsError(f"fit_network: {name}: unknown setting{advice}")
-        values = default_settings(self._architecture, num_tokens)
-        if self._trained is not None:
-            values |= self._trained.network.settings.model_dump(
-                include=set(NetworkSettings.model_fields)
-            )
-        name = self._architecture if self._by == "char" else f"{self._architecture}-{self._by}"
-        given = {key: plain_number(value) for key, value in settings.items()}
-        values |= given | {"run": name, "token": self._by}
-        config: RunConfig = check(values, "", RunConfig, source="fit_network")
-        return config
+def _network_config(
+    architecture: str, by: str, num_tokens: int, fixed: Any, settings: Mapping[str, Any]
+) -> RunConfig:
+    """The settings of the training: defaults, overlaid by ``fixed`` and by the caller's."""
+    known = set(RunConfig.model_fields) - _OWN_SETTINGS
+    for name in settings:
+        if name not in known:
+            near = get_close_matches(name, known, 1)
+            advice = f": did you mean {near[0]}?" if near else ""
+            raise ParamsError(f"fit_network: {name}: unknown setting{advice}")
+    run = architecture if by == "char" else f"{architecture}-{by}"
+    given = {key: plain_number(value) for key, value in settings.items()}
+    values = default_settings(architecture, num_tokens) | fixed | given | {"run": run, "token": by}
+    config: RunConfig = check(values, "", RunConfig, source="fit_network")
+    return config
 
 
 def _nearest_cut(text: str, goal: float) -> int:

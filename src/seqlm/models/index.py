@@ -7,13 +7,14 @@ from collections.abc import Callable, Iterator, Mapping
 from functools import cached_property
 from operator import getitem
 from pathlib import Path
+from threading import RLock
 from typing import TYPE_CHECKING, Any, cast
 
 from seqlm.core.errors import DataError, ParamsError
 from seqlm.core.files import read_csv, reading
 from seqlm.core.layout import Layout
 from seqlm.core.settings import Device
-from seqlm.models.info import Description, read_description
+from seqlm.models.info import Description, ModelFile, NetworkDescription, read_description
 from seqlm.models.language_model import LanguageModel
 from seqlm.models.mixture import Mixture
 from seqlm.models.opening import ModelOpener
@@ -49,20 +50,25 @@ class Models(Mapping[str, LanguageModel]):
         self._arguments = layout.root.resolve(), device, num_threads
         self._opener = ModelOpener(layout, device, num_threads)
         self._models: dict[str, LanguageModel] = {}
+        self._lock = RLock()  # to open a mixture opens its members
 
     def __getitem__(self, name: str) -> LanguageModel:
         """Return a model. Raises ModelNotFoundError, which is a KeyError too, if there is none of
         this name."""
-        if name not in self._models:
-            description = self.description(name)
-            model = self._open(description)
-            if model.info != description.info:
-                problem = f"describes {name!r} as it was made before: run the pipeline again"
-                raise DataError(f"{description.path}: {problem}")
-            model.opener = getitem, (self, name)
-            model.source_files = self.layout.root, self.files(name)
-            self._models[name] = model
-        return self._models[name]
+        with self._lock:
+            if name not in self._models:
+                self._models[name] = self._open_named(name)
+            return self._models[name]
+
+    def _open_named(self, name: str) -> LanguageModel:
+        description = self.description(name)
+        model = self._open(description)
+        if model.info != description.info:
+            problem = f"describes {name!r} as it was made before: run the pipeline again"
+            raise DataError(f"{description.path}: {problem}")
+        model.opener = getitem, (self, name)
+        model.source_files = self.layout.root, self.files(name)
+        return model
 
     def __reduce__(self) -> tuple[Callable[..., Any], tuple[Any, ...]]:
         """Pickle where the models are; they are opened there again."""
@@ -86,7 +92,11 @@ class Models(Mapping[str, LanguageModel]):
 
     @property
     def table(self) -> "pd.DataFrame":
-        """The main table: name, family and metrics of every model, the best one first."""
+        """The main table: name, family and metrics of every model, the best one first.
+
+        Raises DataError if these are saved models, which have none."""
+        if saved_names(self.layout.root):
+            raise DataError(f"{self.layout.root}: saved models have no table: open their run")
         return read_csv(self.layout.reports("evaluate", "table.csv"))
 
     def description(self, name: str) -> Description:
@@ -119,7 +129,7 @@ class Models(Mapping[str, LanguageModel]):
     @cached_property
     def networks(self) -> Descriptions:
         """The networks, as they were trained."""
-        return self._read(self.layout.descriptions_of_runs(), "train again")
+        return self._read(self.layout.descriptions_of_runs(), NetworkDescription)
 
     @cached_property
     def ngrams(self) -> Descriptions:
@@ -152,20 +162,22 @@ class Models(Mapping[str, LanguageModel]):
         }
 
     @staticmethod
-    def _read(paths: list[Path], *advice: str) -> Descriptions:
-        descriptions = [Description(*read_description(path, *advice), path) for path in paths]
-        return {description.info.name: description for description in descriptions}
+    def _read(paths: list[Path], form: Any = ModelFile) -> Descriptions:
+        read = [(read_description(path, form), path) for path in paths]
+        return {one.model.name: Description(one.model, one.metadata, path) for one, path in read}
 
     def _open(self, description: Description) -> LanguageModel:
         info, metadata, opener = description.info, description.metadata, self._opener
         if info.family == "ngram":
             return opener.ngram(info)
+        if any(self.description(name).info.family == "mixture" for name in info.members):
+            raise DataError(f"{description.path}: a member is a mixture: {ModelFile.advice}")
         members = [self[name] for name in info.members]
         if info.family == "mixture":
-            return Mixture(members, [metadata["weights"][name] for name in info.members])
+            return Mixture(members, [metadata.weights[name] for name in info.members])
         if info.dynamic:
-            choices, static = metadata["choices"], cast("StaticNetwork", members[0])
-            return opener.dynamic_network(static, choices["dynamic_lr"], choices["dynamic_decay"])
+            choices, static = metadata.choices, cast("StaticNetwork", members[0])
+            return opener.dynamic_network(static, choices.dynamic_lr, choices.dynamic_decay)
         return opener.network(info.name)
 
 
@@ -176,7 +188,7 @@ def open_models(
 
     Raises DataError if there is neither, or if an exported file was changed.
     """
-    layout = Layout(folder)
+    layout = Layout(folder.resolve())  # the working folder may change before a model is read
     with reading(folder):
         if not is_export(folder) and not layout.models.is_dir():
             raise DataError(

@@ -1,13 +1,17 @@
 """What a model is: the properties that tables, figures and sentences about it depend on."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Self, TypeVar
+
+from pydantic import Field, model_validator
 
 from seqlm.core.errors import DataError
-from seqlm.core.files import read_checksummed, write_checksummed
 from seqlm.core.layout import MODEL_FORMAT
+from seqlm.core.settings import Section
+from seqlm.core.stored import Digests, Stored
+from seqlm.networks.settings import NetworkFile
 from seqlm.train.settings import RunConfig
 from seqlm.vocab.kinds import Kind
 from seqlm.vocab.vocabulary import Vocab
@@ -19,6 +23,8 @@ DYNAMIC = "+dynamic"
 """Appended to the names of dynamic models."""
 
 Family = Literal["ngram", "network", "mixture"]
+Name = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.@+-]*$")]
+"""The name of a model, which is also that of a file or folder."""
 
 
 @dataclass(frozen=True)
@@ -26,9 +32,9 @@ class ModelInfo:
     """The properties of a model that tables, figures and sentences about it depend on: its name is
     never parsed."""
 
-    name: str
+    name: Name
     """The identifier: what is typed, and what files and folders are called. People read what
-    :func:`~seqlm.models.names.display_names` returns."""
+    :func:`~seqlm.pipeline.evaluate.names.display_names` returns."""
     family: Family
     token: Kind
     """Kind of token that the model predicts."""
@@ -42,11 +48,11 @@ class ModelInfo:
     over words that is read as a model over characters."""
     smoothing: str | None = None
     """N-gram models: smoothing method."""
-    order: int | None = None
+    order: Annotated[int, Field(ge=0)] | None = None
     """N-gram models: order, in tokens of kind ``counted_token``; 0 for the uniform distribution."""
     network: str | None = None
     """Networks: kind of network, such as lstm."""
-    run: str | None = None
+    run: Name | None = None
     """Networks: the run that trained it."""
     sampling: str | None = None
     """Networks: how minibatches were cut from the text."""
@@ -60,13 +66,8 @@ class ModelInfo:
     chosen_on_val: bool = False
     """Whether settings, weights or the epoch of the model were chosen on val, so that it looks
     better there."""
-    members: tuple[str, ...] = ()
+    members: tuple[Name, ...] = ()
     """Mixtures: the names of the members. Dynamic models: the name of the static model."""
-
-    @classmethod
-    def from_json(cls, value: Mapping[str, Any]) -> "ModelInfo":
-        """Return the properties that ``asdict`` gave, after they were stored as JSON."""
-        return cls(**{**value, "members": tuple(value["members"])})
 
     def as_dynamic(self) -> "ModelInfo":
         """Return the description of the same model if it keeps learning from the text that it
@@ -90,33 +91,80 @@ class Description:
     """What was stored of a model when it was made."""
 
     info: ModelInfo
-    metadata: Mapping[str, Any]
+    metadata: Any
     """What opening the model needs besides, and what else is known of it."""
     path: Path
     """The file that holds the description."""
 
 
-def write_description(path: Path, info: ModelInfo, metadata: Mapping[str, Any]) -> None:
-    """Write what a model is, and what else is known of it, as JSON.
+class Choices(Section):
+    """The settings of a network that keeps learning."""
 
-    The file or its folder has the name of the model.
+    dynamic_lr: Annotated[float, Field(ge=0)]
+    dynamic_decay: Annotated[float, Field(ge=0)]
+
+
+class Metadata(Section):
+    """What is known of a scored model, besides what it is."""
+
+    metrics: Mapping[str, dict[str, Any]] = Field(default={})
+    """Of each split."""
+    choices: Choices | None = None
+    positions: list[float | None] | None = None
+    """Perplexity by tokens of context."""
+    weights: dict[Name, Annotated[float, Field(ge=0, le=1)]] | None = None
+    """Of the members of a mixture."""
+    sha256: Digests = Field(default={})
+    """Of the file of each split's surprisals."""
+
+
+class ModelFile(Stored):
+    """The description of a model."""
+
+    version = MODEL_FORMAT
+    advice = "run the pipeline again"
+
+    model: ModelInfo
+    metadata: Metadata
+
+    @model_validator(mode="after")
+    def _fits_together(self) -> Self:
+        info, weights = self.model, self.metadata.weights
+        if info.family == "mixture":
+            if weights is None or weights.keys() != {*info.members}:
+                raise ValueError("a mixture needs a weight for each member")
+        elif info.counted_token not in (None, info.token, {"char": "word"}.get(info.token)):
+            raise ValueError("only a model over words can be read as one over characters")
+        elif info.dynamic and info.members != (info.name.removesuffix(DYNAMIC),):
+            raise ValueError("the member of a dynamic model is the static one")
+        return self
+
+
+class NetworkDescription(NetworkFile):
+    """The description of a network."""
+
+    model: ModelInfo
+
+    @model_validator(mode="after")
+    def _is_static(self) -> Self:
+        if self.model.family != "network" or self.model.dynamic:
+            raise ValueError("not a network as it was trained")
+        return self
+
+
+F = TypeVar("F", ModelFile, NetworkDescription)
+
+
+def read_description(path: Path, form: type[F]) -> F:
+    """Return the description of a model, whose name is that of the file or of its folder.
+
+    Raises DataError if it is not the one of this file.
     """
-    write_checksummed(path, {"format": MODEL_FORMAT, "model": asdict(info), "metadata": metadata})
-
-
-def read_description(
-    path: Path, advice: str = "run the pipeline again"
-) -> tuple[ModelInfo, dict[str, Any]]:
-    """Return what :func:`write_description` wrote.
-
-    Raises DataError, which ends with ``advice``, for a broken file, another format, or the
-    description of another model.
-    """
-    value = read_checksummed(path, MODEL_FORMAT, advice)
-    info = ModelInfo.from_json(value["model"])
-    if info.name not in (path.stem, path.parent.name):
-        raise DataError(f"{path}: describes another model, {info.name!r}: {advice}")
-    return info, value["metadata"]
+    description = form.read(path)
+    info = description.model
+    if info.name != (path.stem if info.family == "mixture" else path.parent.name):
+        raise DataError(f"{path}: describes another model, {info.name!r}: {form.advice}")
+    return description
 
 
 def ngram_info(

@@ -5,8 +5,9 @@ tokens, and a reader that gives the distribution of the next token after each to
 read.
 """
 
+import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, SupportsIndex, TypedDict, Unpack, overload
@@ -18,26 +19,20 @@ from seqlm.core.errors import DataError, ParamsError
 from seqlm.core.layout import Layout
 from seqlm.core.metrics import Nll
 from seqlm.core.settings import check_argument
-from seqlm.models.encoding import (
-    EncodedText,
-    clean_after_context,
-    clean_prefix,
-    cleaning_remarks,
-    encode,
-)
+from seqlm.models.encoding import EncodedText, clean_after_context, clean_prefix, encode
 from seqlm.models.info import ModelInfo
 from seqlm.models.inputs import (
     By,
     Space,
     Texts,
     broadcast_contexts,
-    is_collection,
     parse_input,
-    require_strings,
+    require_same_index,
     require_text,
+    require_texts,
 )
-from seqlm.models.reader import Reader
-from seqlm.models.sampling import SamplingSettings, generate_ids
+from seqlm.models.reader import Probs, Reader
+from seqlm.models.sampling import AtLeastOne, SamplingSettings, generate_ids
 from seqlm.models.saving import save
 from seqlm.models.scored_text import Ids
 from seqlm.models.surprisals import Score, TextSurprisals, align_words, split_words, surprisal_table
@@ -107,9 +102,15 @@ class LanguageModel(ABC):
         faster."""
         return [self._token_nll(ids) for ids in texts]
 
-    @abstractmethod
     def reader(self) -> Reader:
         """Return a fresh reader; a dynamic model's also learns as it reads."""
+        reader = self._reader()
+        reader.vocab_size = len(self.vocab)
+        return reader
+
+    @abstractmethod
+    def _reader(self) -> Reader:
+        """Return a fresh reader."""
 
     def write(self, layout: Layout) -> None:  # noqa: ARG002 (for other models)
         """Write the files that the model needs to the folder of a run. Raises ParamsError if it has
@@ -130,10 +131,14 @@ class LanguageModel(ABC):
     @cached_property
     def _nll_without_context(self) -> Nll:
         """-log p of each token after nothing; nan if the model has no such distribution."""
+        return -log(self._next_probs(self.reader()))
+
+    def _next_probs(self, reader: Reader) -> Probs:
+        """Return p of each token after what was read; nan if the model has no such distribution."""
         try:
-            return -log(self.reader().next_probs())
+            return reader.next_probs()
         except ParamsError:
-            return np.full(len(self.vocab), np.nan)
+            return np.full(len(self.vocab), math.nan)
 
     def encode(self, context: str, text: str) -> EncodedText:
         """Tokenize ``text``, preceded by an unscored ``context``; both are clean."""
@@ -154,14 +159,19 @@ class LanguageModel(ABC):
     def score_batch(self, texts: Sequence[EncodedText]) -> list[TextSurprisals]:
         """Return the surprisals of texts, each as if it were alone."""
         ids = [text.input_ids for text in texts]
-        nll = self.batch_nll(ids) if len(ids) > 1 else [*map(self._token_nll, ids)]
-        return [
-            TextSurprisals.from_stream(text, text_nll, self._nll_without_context)
-            for text, text_nll in zip(texts, nll, strict=True)
-        ]
+        after_first = self.batch_nll(ids) if len(ids) > 1 else [*map(self._token_nll, ids)]
+        scored = []
+        for text, nll in zip(texts, after_first, strict=True):
+            scored_nll = nll[text.is_scored[1:]]
+            if any(text.is_scored[:1]):
+                scored_nll = np.append(self._nll_without_context[text.input_ids[0]], scored_nll)
+            scored.append(TextSurprisals(text, scored_nll))
+        return scored
 
-    @overload
-    def score(self, text: str, *, context: str | None = None) -> Score: ...
+    @overload  # a string is an iterable of strings too
+    def score(  # type: ignore[overload-overlap]
+        self, text: str, *, context: str | None = None
+    ) -> Score: ...
 
     @overload
     def score(self, text: Texts, *, context: str | Texts | None = None) -> list[Score]: ...
@@ -171,27 +181,35 @@ class LanguageModel(ABC):
     ) -> Score | list[Score]:
         """Return how well the model predicts a text, which is cleaned like the corpus first.
 
-        The ``remarks`` of the result say what cleaning changed. A list of texts gives a list of
-        scores, each as if the text were alone, but computed together, which is much faster.
+        The ``remarks`` of the result say what cleaning changed, and what makes the figures
+        misleading. Compare models by ``bits_per_character``: it includes what unknown tokens cost,
+        while ``perplexity`` rewards a model that knows few. ``perplexity_known`` is for comparisons
+        with other programs that leave out unknown words. A list of texts gives a list of scores,
+        each as if the text were alone, but computed together, which is much faster.
 
         A text begins as if it followed a separator: a character or subword as after a space, a word
         as one without a known context. A network over words has no distribution of a first word,
         which it does not score. ``context`` is text that the model reads first instead, without
         being scored on it: one for all texts, or a list with one for each. Spaces and line ends at
         its end are part of it. If it has none there, and the text begins with none, a space is
-        added and scored. Models from ARPA files with
-        sentence marks score the first word after ``<s>``.
+        added and scored. Models from ARPA files with sentence marks score the first word after
+        ``<s>``.
+
+        A list is several texts, not the words of one: for words, there is :meth:`surprisals`. For
+        models that know no line ends, a line end is a space.
 
         Raises DataError for a text without a scored token, and ParamsError for anything but
-        strings.
+        strings, a set, which has no order, and columns of different tables.
         """
-        is_single = not is_collection(text)
-        texts = [require_text(text, "the text")] if is_single else require_strings(text, "the text")
-        scores = []
-        for number, surprisals in enumerate(self.score_batch(self.encode_texts(texts, context))):
-            which = f"{self.name}: {'the text' if is_single else f'text {number}'}"
-            remarks = cleaning_remarks(texts[number], self.vocab.normalise)
-            scores.append(surprisals.score(which, remarks))
+        texts, is_single = require_texts(text, "the text")
+        require_same_index(text=text, context=context)
+        scored = zip(texts, self.score_batch(self.encode_texts(texts, context)), strict=True)
+        scores = [
+            surprisals.score(
+                f"{self.name}: {'the text' if is_single else f'text {number}'}", original
+            )
+            for number, (original, surprisals) in enumerate(scored)
+        ]
         return scores[0] if is_single else scores
 
     def surprisals(
@@ -203,6 +221,7 @@ class LanguageModel(ABC):
         words: Iterable[str] | Iterable[Iterable[str]] | None = None,
         groups: Iterable[object] | None = None,
         context: str | Texts | None = None,
+        entropy: bool = False,
     ) -> "pd.DataFrame":
         """Return a table of the surprisals of a text in bits, with a row for each of its tokens or
         words.
@@ -227,19 +246,30 @@ class LanguageModel(ABC):
         if there are groups, a list of contexts has one for each group, in the order in which they
         begin.
 
+        ``entropy`` adds the column ``entropy`` to a table of tokens: the entropy, in bits, of the
+        model's distribution of the token before it is known. It takes longer, because each token is
+        read by itself.
+
         Raises ParamsError if the text does not have the given words, and as :meth:`score` does.
         """
         inputs = parse_input(text, words, groups)
-        if by is None:
-            by = "token" if words is None else "word"
+        require_same_index(text=text, context=context)
+        by = by or ("token" if words is None else "word")
         by = check_argument(by, "by", By, function="surprisals")
         space = check_argument(space, "space", Space, function="surprisals")
         if words is not None and by != "word":
             raise ParamsError(f"by = {by!r}: with words it must be word")
+        if entropy and by != "token":
+            raise ParamsError(f"entropy is that of tokens, not by = {by!r}: leave one out")
         encoded = self.encode_texts(inputs.texts, context, space)
         if by == "token":
             rows = [surprisals.token_rows() for surprisals in self.score_batch(encoded)]
-            return surprisal_table(inputs, rows)
+            table = surprisal_table(inputs, rows)
+            if entropy:
+                table["entropy"] = np.array(
+                    [bits for text in encoded for bits in self._entropies(text)]
+                )
+            return table
         words_of_texts = inputs.words or [
             split_words(text, self.vocab.normalise) for text in inputs.texts
         ]
@@ -252,8 +282,39 @@ class LanguageModel(ABC):
         rows = [surprisals.word_rows(alignment) for surprisals, alignment in scored]
         return surprisal_table(inputs, rows)
 
+    def _entropies(self, text: EncodedText) -> Iterator[float]:
+        """Yield the entropy in bits of the distribution of each scored token."""
+        reader, unread = self.reader(), slice(self._unread.start, None)
+        tokens = zip(text.input_ids[unread].tolist(), text.is_scored[unread], strict=True)
+        for token_id, is_scored in tokens:
+            if is_scored:
+                probs = self._next_probs(reader)
+                probs = probs[probs != 0]
+                yield float(-(probs * log(probs)).sum()) / math.log(2)
+            reader.read(token_id)
+
+    def next_tokens(self, prefix: str = "", top: int = 10) -> "pd.DataFrame":
+        """Return a table of the ``top`` most likely tokens after a prefix, which is read as
+        :meth:`generate` does.
+
+        The columns are ``token``, ``probability`` and ``bits``, the surprisal. ``<unk>`` stands for
+        all tokens that the vocabulary lacks. Raises DataError for an empty prefix if the model has
+        no distribution of a first token, and ParamsError if ``top`` is not a number from 1 on.
+        """
+        import pandas as pd
+
+        top = check_argument(top, "top", AtLeastOne, function="next_tokens")
+        _, probs = self._read_prefix(require_text(prefix, "the prefix"))
+        if np.isnan(probs[0]):
+            noun = self.vocab.token_kind.noun
+            raise DataError(f"{self.name}: has no distribution of a first {noun}: give a prefix")
+        ids = np.argsort(-probs, kind="stable")[:top]
+        probability, bits = probs[ids], -log(probs[ids]) / math.log(2)
+        tokens = self.vocab.decode(ids.tolist())
+        return pd.DataFrame({"token": tokens, "probability": probability, "bits": bits})
+
     @overload
-    def generate(
+    def generate(  # type: ignore[overload-overlap]
         self, prefix: str = "", num_preds: int = 100, **options: Unpack[GenerateOptions]
     ) -> str: ...
 
@@ -281,36 +342,30 @@ class LanguageModel(ABC):
 
         A list of prefixes gives a list of texts. A prefix is cleaned like the corpus, and tokens
         that the vocabulary lacks are read as ``<unk>``. An empty prefix is what :meth:`score` reads
-        before a text. Raises DataError if cleaning leaves nothing of a prefix, and ParamsError for
-        a number of tokens below 1, a seed outside 0 to 2**32 - 1, and other values that make no
+        before a text; if the model has no distribution of a first word, this is drawn by its
+        frequency in train. Raises DataError if cleaning leaves nothing of a prefix, and ParamsError
+        for a number of tokens below 1, a seed outside 0 to 2**32 - 1, and other values that make no
         sense.
         """
         settings = SamplingSettings.checked(
             num_preds=num_preds, temperature=temperature, top_k=top_k, top_p=top_p, seed=seed
         )
-        is_single = not is_collection(prefix)
-        prefixes = (
-            [require_text(prefix, "the prefix")]
-            if is_single
-            else require_strings(prefix, "the prefix")
-        )
-        encoded = [self._encode_prefix(text) for text in prefixes]
+        prefixes, is_single = require_texts(prefix, "the prefix")
+        read = [self._read_prefix(text) for text in prefixes]
         rng = np.random.default_rng(settings.seed)
         texts = []
-        for ids in encoded:
-            tokens = self.vocab.decode(generate_ids(self.reader(), ids, settings, rng))
+        for text, (reader, probs) in zip(prefixes, read, strict=True):
+            first_probs = np.array(self.vocab.counts) if np.isnan(probs[0]) else probs
+            tokens = self.vocab.decode(generate_ids(reader, first_probs, settings, rng))
             # Including the space before a word.
-            texts.append(self.vocab.token_kind.separator + self.vocab.join(tokens))
+            separator = "" if text[-1:].isspace() or not text else self.vocab.token_kind.separator
+            texts.append(separator + self.vocab.join(tokens))
         return texts[0] if is_single else texts
 
-    def _encode_prefix(self, prefix: str) -> list[int]:
-        """Return the ids of what a fresh reader reads of a prefix.
-
-        Raises DataError if there is none and the model has no distribution of a first token.
-        """
-        encoded = self.encode(clean_prefix(self.vocab, prefix), "")
-        ids: list[int] = encoded.input_ids[self._unread].tolist()
-        if not ids and np.isnan(self._nll_without_context[0]):
-            noun = self.vocab.token_kind.noun
-            raise DataError(f"the prefix {prefix!r} contains no {noun}: give at least one")
-        return ids
+    def _read_prefix(self, prefix: str) -> tuple[Reader, Probs]:
+        """Return a reader that has read a prefix, and p of each token after it; nan if the model
+        has no such distribution."""
+        reader, encoded = self.reader(), self.encode(clean_prefix(self.vocab, prefix), "")
+        for token_id in encoded.input_ids[self._unread].tolist():
+            reader.read(token_id)
+        return reader, self._next_probs(reader)

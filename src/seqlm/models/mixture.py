@@ -38,7 +38,7 @@ class Mixture(LanguageModel):
         members = [member.batch_nll(texts) for member in self.members]
         return [mix(nll, self.weights) for nll in zip(*members, strict=True)]
 
-    def reader(self) -> Reader:
+    def _reader(self) -> Reader:
         return _MixtureReader([member.reader() for member in self.members], self.weights)
 
 
@@ -46,9 +46,9 @@ class _MixtureReader(Reader):
     def __init__(self, readers: Sequence[Reader], weights: NDArray[np.float64]) -> None:
         self._readers, self._weights = readers, weights
 
-    def read(self, token: int) -> None:
+    def _read(self, token_id: int) -> None:
         for reader in self._readers:
-            reader.read(token)
+            reader.read(token_id)
 
     def next_probs(self) -> Probs:
         # Added up in this order: the order of a product by NumPy depends on the processor.

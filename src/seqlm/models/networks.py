@@ -62,13 +62,17 @@ class StaticNetwork(LanguageModel):
         self.network = network
 
     def write(self, layout: Layout) -> None:
-        network, name = self.network, self.name
-        self.vocab.save(layout.vocab(self.vocab.kind))
-        defaults = {"device": "cpu", "num_threads": default_threads()}
-        settings = network.settings
-        weights = network.weight_copies()
-        info, folder = asdict(self.info), layout.run(name)
-        save_network(folder, name, settings, self.vocab.key, weights, info, defaults)
+        network, name, vocab = self.network, self.name, self.vocab
+        vocab.save(layout.vocab(vocab.kind))
+        save_network(
+            layout.run(name),
+            name,
+            network.settings,
+            vocab.key,
+            network.weight_copies(),
+            asdict(self.info),
+            {"device": "cpu", "num_threads": default_threads()},
+        )
 
     def _token_nll(self, ids: Ids) -> Nll:
         return stream_nll(self.network, ids)
@@ -87,7 +91,7 @@ class StaticNetwork(LanguageModel):
                 text_nll[index] = nll[: max(len(texts[index]) - 1, 0)]
         return text_nll
 
-    def reader(self) -> Reader:
+    def _reader(self) -> Reader:
         return NetworkReader(self.network, self.network.initial_state(1))
 
 
@@ -99,8 +103,8 @@ class NetworkReader(Reader):
         self._step = network.step_fn(state)
         self._logits: Logits | None = None
 
-    def read(self, token: int) -> None:
-        self._logits = self._step(np.array([token], np.int64))
+    def _read(self, token_id: int) -> None:
+        self._logits = self._step(np.array([token_id], np.int64))
 
     def next_probs(self) -> Probs:
         if self._logits is None:
@@ -214,7 +218,7 @@ class DynamicNetwork(LanguageModel):
     def _token_nll(self, ids: Ids) -> Nll:
         return dynamic_nll(self._network, ids, self._update, update_every=UPDATE_EVERY)
 
-    def reader(self) -> Reader:
+    def _reader(self) -> Reader:
         return _LearningReader(self._network, self._update)
 
 
@@ -226,13 +230,13 @@ class _LearningReader(NetworkReader):
         """The last token of the segment before, and the tokens read since."""
         super().__init__(self._network, self._state)
 
-    def read(self, token: int) -> None:
-        self._segment.append(token)
+    def _read(self, token_id: int) -> None:
+        self._segment.append(token_id)
         if len(self._segment) > UPDATE_EVERY:
             stream = np.array([self._segment])
             _, self._state = self._network.compute_gradients(
                 stream[:, :-1], stream[:, 1:], self._state
             )
             self._update(self._network)
-            self._segment, self._step = [token], self._network.step_fn(self._state)
-        super().read(token)
+            self._segment, self._step = [token_id], self._network.step_fn(self._state)
+        super()._read(token_id)

@@ -116,7 +116,7 @@ class NGram(LanguageModel):
         ends = np.cumsum([len(text_probs) for text_probs in probs])
         return np.split(-log(np.concatenate(probs)), ends[:-1]) if probs else []
 
-    def reader(self) -> Reader:
+    def _reader(self) -> Reader:
         return _NGramReader(self._recounting)
 
     def to_arpa(self, path: str | Path) -> None:
@@ -147,16 +147,16 @@ class NGram(LanguageModel):
 class _NGramReader(Reader):
     def __init__(self, recounting: EvolvingCounts) -> None:
         self._recounting, self._model = recounting, recounting.model_after(())
-        self._read: list[int] = []
+        self._ids: list[int] = []
 
-    def read(self, token: int) -> None:
-        self._read.append(token)
-        if self._recounting.is_due(len(self._read)):
-            self._model = self._recounting.model_after(self._read)
+    def _read(self, token_id: int) -> None:
+        self._ids.append(token_id)
+        if self._recounting.is_due(len(self._ids)):
+            self._model = self._recounting.model_after(self._ids)
 
     def next_probs(self) -> Probs:
         # A model of order n looks back at n - 1 tokens.
-        context = self._read[-max(self._model.order - 1, 1) :]
+        context = self._ids[-max(self._model.order - 1, 1) :]
         return self._model.next_distribution(np.array(context, np.int64))
 
 

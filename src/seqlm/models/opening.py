@@ -2,15 +2,18 @@
 
 from functools import cache, partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
+
+from pydantic import model_validator
 
 from seqlm.core.errors import DataError, ParamsError
 from seqlm.core.layout import NETWORK_FILES, Layout
 from seqlm.core.settings import Device
-from seqlm.models.char_from_words import open_char_from_words
+from seqlm.models.char_from_words import CharFromWords
 from seqlm.models.info import (
     Description,
     ModelInfo,
+    NetworkDescription,
     char_from_words_info,
     dynamic_ngram_info,
     read_description,
@@ -24,13 +27,26 @@ from seqlm.models.ngrams import (
     small_sample_infos,
 )
 from seqlm.ngrams.models.kneser_ney import KneserNey
-from seqlm.ngrams.models.registry import build_models, load_counts, read_infos
+from seqlm.ngrams.models.registry import NGRAMS_FILE, NgramsFile, build_models, load_counts
 from seqlm.vocab.corpus import load_split, split_file
 from seqlm.vocab.kinds import Kind
 from seqlm.vocab.vocabulary import TOKENIZER_FILE, Vocab
 
 if TYPE_CHECKING:
     from seqlm.models.networks import DynamicNetwork, StaticNetwork
+
+
+class NgramsDescription(NgramsFile):
+    """The description of the n-gram models over a kind of token."""
+
+    models: list[ModelInfo]
+
+    @model_validator(mode="after")
+    def _are_static(self) -> Self:
+        for info in self.models:
+            if not info.counts_own_tokens or info.dynamic or info.train_tokens is not None:
+                raise ValueError(f"{info.name}: not a model of all counts")
+        return self
 
 
 class ModelOpener:
@@ -61,7 +77,10 @@ class ModelOpener:
     def ngram_infos(self, kind: Kind) -> list[ModelInfo]:
         """Return what the static n-gram models over a kind of token are: those of all of train, and
         small-sample ones if train is there."""
-        infos = [ModelInfo.from_json(info) for info in read_infos(self.layout.ngrams(kind))]
+        path = self.layout.ngrams(kind) / NGRAMS_FILE
+        infos = list(NgramsDescription.read(path).models)
+        if any(info.token != kind for info in infos):
+            raise DataError(f"{path}: models over other tokens: {NgramsDescription.advice}")
         is_counted = kind in SMALL_SAMPLE_ORDERS  # most listings need no vocabulary
         if is_counted and split_file(self.layout.corpus(kind), "train").is_file():
             infos += small_sample_infos(self.vocab(kind))
@@ -78,19 +97,22 @@ class ModelOpener:
         kind, order = info.counted_token or info.token, info.order or 0
         counted, predicted = self.vocab(kind), self.vocab(info.token)
         if info.dynamic or info.train_tokens is not None:
-            train = load_split(self.layout.corpus(kind), "train", mmap=True)[: info.train_tokens]
+            train = load_split(self.layout.corpus(kind), "train", counted)[: info.train_tokens]
             unknown = self._counts(kind)[1][KneserNey.smoothing]["unknown"]
             model_after = partial(count_kneser_ney, train, len(counted), order, unknown)
         if info.dynamic:
             info = dynamic_ngram_info(order, counted, info.token)
-            counts = EvolvingCounts.updated(model_after, predicted.splits["test"].num_tokens)
+            counts = EvolvingCounts.updated(model_after, predicted.split("test").num_tokens)
         elif info.train_tokens is not None:
             counts = EvolvingCounts.fixed(model_after(()))
         else:
-            counts = EvolvingCounts.fixed(self._ngram_models(kind)[info.smoothing, order])
+            models = self._ngram_models(kind)
+            if (info.smoothing, order) not in models:
+                raise DataError(f"{info.name}: was not counted: {NgramsFile.advice}")
+            counts = EvolvingCounts.fixed(models[info.smoothing, order])
         if info.counts_own_tokens:
             return NGram(info, counted, counts)
-        return open_char_from_words(info, predicted, counted, counts)
+        return CharFromWords(info, predicted, counted, counts)
 
     def network(self, run: str) -> "StaticNetwork":
         """Open the network of a run. Raises ParamsError if there is no such run, and DataError if
@@ -104,10 +126,11 @@ class ModelOpener:
         from seqlm.models.networks import StaticNetwork  # imports the compiled loops
         from seqlm.networks.building import open_network
 
-        info, metadata = read_description(path, "train again")
-        vocab, defaults = self.vocab(info.token), metadata["defaults"]
-        device = self._device or defaults["device"]
-        num_threads = self._num_threads or defaults["num_threads"]
+        description = read_description(path, NetworkDescription)
+        info, defaults = description.model, description.metadata.defaults
+        vocab = self.vocab(info.token)
+        device = self._device or defaults.device
+        num_threads = self._num_threads or defaults.num_threads
         network = open_network(layout.run(run), run, vocab.key, device, num_threads)
         return StaticNetwork(info, vocab, network)
 
@@ -115,7 +138,7 @@ class ModelOpener:
         """Return a network that keeps learning from the text that it reads."""
         from seqlm.models.networks import DynamicNetwork, train_gradient_rms
 
-        train = load_split(self.layout.corpus(static.info.token), "train", mmap=True)
+        train = load_split(self.layout.corpus(static.info.token), "train", static.vocab)
         rms = partial(train_gradient_rms, static.network, train)
         return DynamicNetwork(static, lr, decay, rms)
 

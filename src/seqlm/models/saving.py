@@ -8,22 +8,32 @@ come from elsewhere.
 import shutil
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Protocol
+from typing import Annotated, Protocol
 
-from seqlm.core.errors import ParamsError
-from seqlm.core.files import (
-    read_checksummed,
-    sha256_of_file,
-    temporary_folder,
-    verify_sha256,
-    write_checksummed,
-    writing,
-)
+from pydantic import Field
+
+from seqlm.core.errors import DataError, ParamsError
+from seqlm.core.files import sha256_of_file, temporary_folder, writing
 from seqlm.core.layout import MODEL_FORMAT, Layout, as_path
+from seqlm.core.stored import Sha256, Stored, read_verified
+from seqlm.models.info import Name
+from seqlm.vocab.vocabulary import VocabFile
 
 MANIFEST = "export.json"
 """The file with the SHA-256 of all others."""
-_ADVICE = "save the models again"
+_File = Annotated[str, Field(pattern=r"^data(/[A-Za-z0-9][A-Za-z0-9_.@+-]*)+$")]
+
+
+class Manifest(Stored):
+    """The content of ``export.json``."""
+
+    version = MODEL_FORMAT
+    advice = "save the models again"
+
+    models: Annotated[list[Name], Field(min_length=1)]
+    """The models that were saved, without those that came along."""
+    sha256: dict[_File, Sha256]
+    """Of all files below ``data``."""
 
 
 class Savable(Protocol):
@@ -62,9 +72,7 @@ def save(folder: str | Path, models: Iterable[Savable]) -> int:
                 _copy(*model.source_files, work)
         files = sorted(path for path in work.rglob("*") if path.is_file())
         hashes = {path.relative_to(work).as_posix(): sha256_of_file(path) for path in files}
-        write_checksummed(
-            work / MANIFEST, {"format": MODEL_FORMAT, "models": names, "sha256": hashes}
-        )
+        Manifest(models=names, sha256=hashes).write(work / MANIFEST)
         with writing(folder):
             for path in sorted(work.iterdir()):
                 path.rename(folder / path.name)
@@ -85,18 +93,26 @@ def saved_names(folder: Path) -> list[str]:
     """Return the names of the models that :func:`save` was given; none if it made no such
     folder."""
     manifest = folder / MANIFEST
-    if not manifest.is_file():
-        return []
-    names: list[str] = read_checksummed(manifest, MODEL_FORMAT, _ADVICE)["models"]
-    return names
+    return Manifest.read(manifest).models if manifest.exists() else []
 
 
 def is_export(folder: Path) -> bool:
-    """Return whether a folder is an export. Raises DataError if a file of it is missing or
-    changed."""
+    """Return whether a folder is an export.
+
+    Raises DataError unless its files are regular ones and those that are listed, and its
+    descriptions unchanged; these have the SHA-256 of the other files, for those who read them.
+    """
     manifest = folder / MANIFEST
-    if not manifest.is_file():
+    if not manifest.exists():
         return False
-    for name, digest in read_checksummed(manifest, MODEL_FORMAT, _ADVICE)["sha256"].items():
-        verify_sha256(folder / name, digest, MANIFEST, _ADVICE)
+    listed, data = Manifest.read(manifest).sha256, folder / "data"
+    paths = [data, *data.rglob("*")]
+    files = {path.relative_to(folder).as_posix() for path in paths if not path.is_dir()}
+    links = {path.relative_to(folder).as_posix() for path in paths if path.is_symlink()}
+    if wrong := sorted(links | (files ^ listed.keys())):
+        problem = f"missing, a link, or not listed in {MANIFEST}"
+        raise DataError(f"{folder / wrong[0]}: {problem}: {Manifest.advice}")
+    for name in listed:
+        if name.endswith(".json"):
+            read_verified(folder / name, listed[name], Manifest.advice, VocabFile.max_bytes)
     return True

@@ -4,7 +4,7 @@ A model over words that predicts ``<unk>`` does not predict which word. To compa
 over characters, each unknown word is charged the surprisal of its spelling under a small character
 model, so that no model gains by not knowing a word. A character that even this model lacks, like an
 unknown character of a character model, is charged as one of all Unicode characters. Separators
-(:mod:`seqlm.vocab.separators`) are not charged; what they would cost is reported.
+are charged apart from words (:mod:`seqlm.vocab.separators`).
 """
 
 import math
@@ -16,7 +16,7 @@ from itertools import compress
 import numpy as np
 from numpy.typing import NDArray
 
-from seqlm.core.files import VocabKey
+from seqlm.core.stored import VocabKey
 from seqlm.core.text import NUM_CODE_POINTS
 from seqlm.ngrams.counts.counting import count_ngrams
 from seqlm.ngrams.models.base import token_nll
@@ -88,7 +88,9 @@ class SpellingModel:
 
 @lru_cache(_CACHED_MODELS)
 def _cached_model(vocab: "_HashedByKey") -> SpellingModel:
-    return SpellingModel([token for token in vocab.vocab.tokens if token != UNKNOWN])
+    # Of the marks of an ARPA file, one is empty, and one a line end: they are no words.
+    no_words = UNKNOWN, "", _END
+    return SpellingModel([token for token in vocab.vocab.tokens if token not in no_words])
 
 
 @dataclass(frozen=True)

@@ -19,9 +19,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from seqlm.core.errors import DataError, ParamsError
-from seqlm.core.metrics import Nll
+from seqlm.core.metrics import Nll, perplexity
 from seqlm.core.progress import count_noun
-from seqlm.models.encoding import EncodedText, Indices
+from seqlm.core.text import LINE_ENDS
+from seqlm.models.encoding import EncodedText, Indices, cleaning_remarks
 from seqlm.models.inputs import Space, SurprisalInput
 from seqlm.models.scored_text import chars_up_to_first, measure
 from seqlm.preprocess.cleaning import clean_text
@@ -30,12 +31,15 @@ from seqlm.vocab.separators import BLANKS
 if TYPE_CHECKING:
     import pandas as pd
 
+HIGH_UNKNOWN_SHARE = 0.1
+"""A larger share of unknown tokens is worth a remark."""
 REMOVED = "removed by cleaning"
 FIRST_IS_UNSCORED = "not scored: the model has no distribution of a first token"
 _CONTINUES = "part of the token before"
-_WORD = {"letters": re.compile(r"\S+"), "none": re.compile(r"[^ \t\r\n]+")}
+_WORD = {"letters": re.compile(r"\S+"), "none": re.compile(f"[^ \t{LINE_ENDS}]+")}
 """A word of a text that is not clean: without cleaning only spaces, tabs and line ends separate
 words."""
+_LINE_END = re.compile(f"[{LINE_ENDS}]")
 _BLANKS = re.compile("[ \n\t]")
 
 
@@ -50,11 +54,14 @@ class Score(NamedTuple):
     bits_per_character: float
     """With these costs, so that models over characters, words and subwords are on one scale."""
     perplexity: float
-    """Per token of the model's own kind."""
+    """Per token of the model's own kind, with unknown tokens as ``<unk>``: comparable only between
+    models with the same vocabulary."""
+    perplexity_known: float
+    """Without the unknown tokens, as KenLM and SRILM print it too; nan if there is no other."""
     unknown_share: float
     """Share of the scored tokens that the vocabulary lacks."""
     remarks: tuple[str, ...] = ()
-    """What cleaning changed in the text, in sentences; empty if that is little."""
+    """What cleaning changed in the text, and what makes the figures misleading, in sentences."""
 
 
 class Rows(NamedTuple):
@@ -88,15 +95,6 @@ class TextSurprisals:
     """-log p of the scored tokens in nats, without the cost of spelling unknown ones; nan for a
     first token after nothing under a model that has no distribution of it."""
 
-    @classmethod
-    def from_stream(cls, encoded: EncodedText, nll: Nll, nll_of_first: Nll) -> "TextSurprisals":
-        """The scored tokens' surprisals, given those of tokens 2 to N and those of every token of
-        the vocabulary after nothing."""
-        if any(encoded.is_scored[:1]):
-            first = nll_of_first[encoded.input_ids[:1]]
-            return cls(encoded, np.concatenate([first, nll])[encoded.is_scored])
-        return cls(encoded, nll[encoded.is_scored[1:]])
-
     @property
     def first_is_unscored(self) -> bool:
         """Whether the model has no distribution of the first token."""
@@ -111,26 +109,44 @@ class TextSurprisals:
         num_chars = text.num_chars - chars_up_to_first(text.vocab, text.text, text.tokens[0])
         return measure(self.nll[1:], replace(text, num_chars=num_chars, spelling=text.spelling[1:]))
 
-    def score(self, which: str, remarks: Sequence[str] = ()) -> Score:
-        """Return the figures that sum up the surprisals, with remarks on the cleaning of the text.
+    def score(self, which: str, original: str) -> Score:
+        """Return the figures that sum up the surprisals of a text, which was ``original`` before
+        cleaning.
 
         Raises DataError, which calls the text ``which``, if it has no scored token.
         """
-        metrics = self.metrics
-        if not metrics["tokens"]:
-            number = count_noun(len(self.nll), self.encoded.vocab.token_kind.noun)
+        vocab, skipped, metrics = self.encoded.vocab, int(self.first_is_unscored), self.metrics
+        nll, noun, share = self.nll[skipped:], vocab.token_kind.noun, metrics["unknown_share"]
+        if not len(nll):
+            number = count_noun(len(self.nll), noun)
             raise DataError(f"{which} has only {number} that can be scored: use a longer text")
-        bits, perplexity = (
-            math.inf if metrics[name] is None else metrics[name]
-            for name in ("bits_per_character", "perplexity")
-        )
+        total, bits, remarks = float(nll.sum()), metrics["bits_per_character"], list[str]()
+        all_perplexity = perplexity_known = perplexity(total, len(nll))
+        if math.isinf(total):
+            token = self.encoded.tokens[int(np.isinf(self.nll).argmax())]
+            remarks.append(f"perplexity is infinite, because {token!r} has probability 0")
+        if share:
+            spelling = self.encoded.spelling[skipped:]
+            known = nll[spelling == 0]
+            perplexity_known = perplexity(known.sum(), len(known)) if len(known) else math.nan
+            if share > HIGH_UNKNOWN_SHARE:
+                remarks.append(
+                    f"{share:.0%} of the {noun}s are unknown, which can make perplexity low: "
+                    "compare bits per character"
+                )
+            if spelling.sum() > total + self.encoded.separator_nll:
+                remarks.append(
+                    f"most of the bits are the cost of spelling {noun}s that the model does not "
+                    "know"
+                )
         return Score(
-            tokens=metrics["tokens"],
-            nll=float(self.nll[self.first_is_unscored :].sum()),
-            bits_per_character=bits,
-            perplexity=perplexity,
-            unknown_share=metrics["unknown_share"],
-            remarks=tuple(remarks),
+            tokens=len(nll),
+            nll=total,
+            bits_per_character=math.inf if bits is None else bits,
+            perplexity=all_perplexity,
+            perplexity_known=perplexity_known,
+            unknown_share=share,
+            remarks=(*cleaning_remarks(original, vocab.normalise), *remarks),
         )
 
     @property
@@ -177,12 +193,14 @@ def align_words(text: EncodedText, words: Sequence[str], space: Space) -> WordAl
     ends = np.cumsum(nonblank_chars)
     first_nonblank = ends - nonblank_chars
     # A blank alone belongs to the nonblank character after it (1, above), or to that before it (0),
-    # as a byte always does that continues a character.
-    continues = (text.lengths == 0) & kind.is_lossless
+    # as a byte always does that continues a character. The end of a sentence belongs to no word.
+    is_empty = text.lengths == 0
+    continues = is_empty & (not kind.has_unknown)
     first_nonblank -= (nonblank_chars == 0) & (continues | (space == "after"))
     last = max(int(ends[-1]), 1) - 1 if len(ends) else 0
     word_ends = np.cumsum(_nonblank_lengths(text.text, cleaned))
     word_of_token = np.searchsorted(word_ends, np.clip(first_nonblank, 0, last), side="right")
+    word_of_token[is_empty & ~continues] = len(cleaned)
     return WordAlignment(cleaned, word_of_token)
 
 
@@ -193,7 +211,7 @@ def split_words(text: str, normalise: str) -> list[str]:
 
 def clean_words(words: Sequence[str], normalise: str) -> list[str]:
     """Return each word cleaned alone; "" if nothing is left of it."""
-    lines = "\n".join([" ".join(re.split(r"[\r\n]", word)) for word in words])
+    lines = "\n".join([_LINE_END.sub(" ", word) for word in words])
     cleaned = [line.strip(BLANKS) for line in clean_text(lines, normalise).split("\n")]
     return [*cleaned, *[""] * (len(words) - len(cleaned))][: len(words)]
 

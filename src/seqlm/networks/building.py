@@ -1,5 +1,7 @@
 """From a network's settings to a network, new or stored, with PyTorch only if it is needed."""
 
+import hashlib
+import math
 from collections.abc import Mapping
 from pathlib import Path
 from pkgutil import resolve_name
@@ -11,31 +13,24 @@ from safetensors.numpy import load as load_arrays
 from safetensors.numpy import save as save_arrays
 
 from seqlm.core.compiling import has_fma
-from seqlm.core.errors import DataError, ParamsError, needs_extra
-from seqlm.core.files import (
-    VocabKey,
-    read_checksummed,
-    require_vocab,
-    sha256_of_file,
-    verify_sha256,
-    write_bytes,
-    write_checksummed,
-)
-from seqlm.core.layout import MODEL_FORMAT, NETWORK_FILES
-from seqlm.core.settings import check
+from seqlm.core.errors import DataError, needs_extra
+from seqlm.core.files import write_bytes
+from seqlm.core.layout import NETWORK_FILES
+from seqlm.core.stored import VocabKey, read_verified, require_vocab
 from seqlm.networks.compiled.network import CompiledNetwork
 from seqlm.networks.compiled.weights import KINDS_WITH_LOOPS, shapes_of
 from seqlm.networks.initial import initial_weights, weights_rng
 from seqlm.networks.kinds import NETWORK_KINDS
 from seqlm.networks.network import Network
-from seqlm.networks.settings import NetworkSettings
+from seqlm.networks.settings import NetworkFile, NetworkSettings
 
 if TYPE_CHECKING:
     import torch
 
     from seqlm.networks.torch_network import TorchNetwork
 
-_ADVICE = "train again"
+_MAX_HEADER = 1 << 20
+"""Bytes of a file of weights besides the weights."""
 _DESCRIPTION, _WEIGHTS = NETWORK_FILES
 
 
@@ -61,9 +56,12 @@ def build_network(
     create = resolve_name(NETWORK_KINDS[settings.model].network)
     network: TorchNetwork = create(settings, vocab_size)
     network.settings = settings
-    shapes = {name: tuple(weight.shape) for name, weight in network.named_weights().items()}
-    network.load_weights(initial_weights(settings, shapes, rng))
+    network.load_weights(initial_weights(settings, _shapes_of_torch(network), rng))
     return network.to(device)
+
+
+def _shapes_of_torch(network: "TorchNetwork") -> dict[str, tuple[int, ...]]:
+    return {name: tuple(weight.shape) for name, weight in network.named_weights().items()}
 
 
 def save_network(
@@ -81,21 +79,16 @@ def save_network(
     key of the vocabulary and the SHA-256 of the weights. ``defaults``: the device and the number of
     threads, if the model is opened without others.
     """
-    path = folder / _WEIGHTS
-    write_bytes(path, save_arrays(dict(weights)))
-    write_checksummed(
-        folder / _DESCRIPTION,
-        {
-            "format": MODEL_FORMAT,
-            "model": {"name": run} | dict(info or {}),
-            "metadata": {
-                "network": settings.model_dump(include=set(NetworkSettings.model_fields)),
-                "vocab": list(vocab),
-                "sha256": sha256_of_file(path),
-                "defaults": dict(defaults or {}),
-            },
-        },
-    )
+    content = save_arrays(dict(weights))
+    write_bytes(folder / _WEIGHTS, content)
+    metadata = {
+        "network": settings.model_dump(include=set(NetworkSettings.model_fields)),
+        "vocab": vocab,
+        "sha256": hashlib.sha256(content).hexdigest(),
+        "defaults": dict(defaults or {}),
+    }
+    description = NetworkFile(model={"name": run} | dict(info or {}), metadata=metadata)
+    description.write(folder / _DESCRIPTION)
 
 
 def open_network(folder: Path, run: str, vocab: VocabKey, device: str, num_threads: int) -> Network:
@@ -105,13 +98,7 @@ def open_network(folder: Path, run: str, vocab: VocabKey, device: str, num_threa
     ``auto``. Raises DataError if a file is missing, was changed, or has another format, settings,
     vocabulary or run, and MachineError if there is no such device or no PyTorch.
     """
-    stored, weights = read_weights(folder, run, vocab)
-    try:
-        settings = check(stored, "network", NetworkSettings, source=str(folder / _DESCRIPTION))
-    except (
-        ParamsError
-    ) as error:  # a setting is newer than the stored network, or older than this version
-        raise DataError(f"{error}: {_ADVICE}") from error
+    settings, weights = read_weights(folder, run, vocab)
     if _runs_compiled(settings, device):
         return CompiledNetwork(settings, vocab[0], weights, num_threads)
     from seqlm.core.devices import resolve_device
@@ -132,16 +119,43 @@ def _runs_compiled(settings: NetworkSettings, device: "str | torch.device") -> b
     )
 
 
-def read_weights(folder: Path, run: str, vocab: VocabKey) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Return the settings of a stored network, unchecked, and its weights by name.
+def read_weights(
+    folder: Path, run: str, vocab: VocabKey
+) -> tuple[NetworkSettings, dict[str, NDArray[np.float32]]]:
+    """Return the settings of a stored network, and its weights by name.
 
-    Raises DataError if a file is missing, was changed, or has another format, vocabulary or run.
+    Raises DataError if a file is missing, was changed, or has another format, vocabulary or run,
+    and if the weights are not those of the settings.
     """
-    path, weights = folder / _DESCRIPTION, folder / _WEIGHTS
-    description = read_checksummed(path, MODEL_FORMAT, _ADVICE)
-    name, metadata = description["model"]["name"], description["metadata"]
+    path, weights_path = folder / _DESCRIPTION, folder / _WEIGHTS
+    description = NetworkFile.read(path)
+    name, metadata, advice = description.model["name"], description.metadata, description.advice
     if name != run:
-        raise DataError(f"{folder}: holds the run {name!r}, not {run!r}: {_ADVICE}")
-    require_vocab(path, metadata["vocab"], vocab, _ADVICE)
-    verify_sha256(weights, metadata["sha256"], path.name, _ADVICE)
-    return metadata["network"], load_arrays(weights.read_bytes())
+        raise DataError(f"{folder}: holds the run {name!r}, not {run!r}: {advice}")
+    require_vocab(path, metadata.vocab, vocab, advice)
+    shapes = _shapes_of(metadata.network, vocab[0])
+    size = 4 * sum(map(math.prod, shapes.values())) + _MAX_HEADER
+    content = read_verified(weights_path, metadata.sha256, advice, size)
+    try:
+        weights: dict[str, NDArray[np.float32]] = load_arrays(content)
+    except Exception as error:  # the library has no class for all of its errors
+        raise DataError(f"{weights_path}: no weights ({error}): {advice}") from error
+    if {name: array.shape for name, array in weights.items()} != shapes:
+        raise DataError(f"{weights_path}: weights of other names or shapes: {advice}")
+    for name, array in weights.items():
+        if array.dtype != np.float32 or not np.isfinite(array).all():
+            problem = "not of finite numbers in single precision"
+            raise DataError(f"{weights_path}: {name}: {problem}: {advice}")
+    return metadata.network, weights
+
+
+def _shapes_of(settings: NetworkSettings, vocab_size: int) -> dict[str, tuple[int, ...]]:
+    """Return the shapes of a network's weights by name, without memory for them."""
+    if settings.model in KINDS_WITH_LOOPS:
+        return shapes_of(settings, vocab_size)
+    with needs_extra("torch", f"a network ({settings.model}, device 'cpu')"):
+        import torch
+    with torch.device("meta"):
+        return _shapes_of_torch(
+            resolve_name(NETWORK_KINDS[settings.model].network)(settings, vocab_size)
+        )

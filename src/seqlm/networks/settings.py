@@ -1,10 +1,12 @@
 """Settings of a network."""
 
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, Field, model_validator
 
-from seqlm.core.settings import Section
+from seqlm.core.layout import MODEL_FORMAT
+from seqlm.core.settings import Device, NumThreads, Section
+from seqlm.core.stored import Sha256, Stored, VocabKey
 from seqlm.networks.kinds import NETWORK_KINDS
 
 
@@ -62,3 +64,31 @@ class NetworkSettings(Section):
         if self.embedding == "one_hot" and self.embedding_size is not None:
             raise ValueError("embedding_size belongs to embedding: learned")
         return self
+
+
+class NetworkDefaults(Section):
+    """How a network runs if it is opened without other settings."""
+
+    device: Device = "cpu"
+    num_threads: NumThreads = 1
+
+
+class NetworkMetadata(Section):
+    """What opening a stored network needs."""
+
+    network: NetworkSettings
+    vocab: VocabKey
+    sha256: Sha256
+    """Of the weights."""
+    defaults: NetworkDefaults
+
+
+class NetworkFile(Stored):
+    """The content of ``model.json``."""
+
+    version = MODEL_FORMAT
+    advice = "train again"
+
+    model: Any
+    """What the model is."""
+    metadata: NetworkMetadata

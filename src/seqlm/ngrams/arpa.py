@@ -1,4 +1,4 @@
-"""The ARPA format of n-gram models: writing and reading it, plain or packed with gzip.
+"""The ARPA format of n-gram models: writing and reading it, plain or packed.
 
 The format lists every n-gram with log10 of its probability and, if it can be a context, log10 of
 its backoff weight. White space separates its fields, so a token that contains a space, a tab, a
@@ -11,27 +11,37 @@ stream has neither. A token of the text that is spelt like one of them has its `
 import gzip
 import math
 import re
-from codecs import BOM_UTF8
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import NoReturn
+from typing import TYPE_CHECKING, Any, BinaryIO, NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
 
-from seqlm.core.elementary import exp
+from seqlm.core.elementary import Floats, exp
 from seqlm.core.errors import DataError
-from seqlm.core.files import atomic_write, open_maybe_gzipped
+from seqlm.core.files import atomic_write, open_unpacked
 from seqlm.core.progress import shown
 from seqlm.core.threads import imap
 from seqlm.ngrams.counts.count_tables import NgramCounts, Probs, Rows
-from seqlm.ngrams.counts.kernels import DECIMALS, NEVER, Bytes, Longs, read_lines, write_lines
+from seqlm.ngrams.counts.kernels import (
+    DECIMALS,
+    NEVER,
+    Bytes,
+    Longs,
+    read_lines,
+    skip_blank_lines,
+    write_lines,
+)
 from seqlm.ngrams.models.base import NGramModel
 from seqlm.ngrams.models.kneser_ney import KneserNey
 from seqlm.vocab.vocabulary import UNKNOWN
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 MARKS = ("<s>", "</s>")
 _SPECIAL = re.compile(r"[\0\t\n\r ]|\\(?=u[0-9a-f]{4})|\A<(?=/?s>\Z)")
@@ -130,15 +140,19 @@ def _lines(
     return text[:end].data
 
 
-_SEPARATORS = b" \t\r\0"
-_ROWS_AT_ONCE = 1 << 20
-"""Lines that are read at once."""
-_SHORTEST_LINE = len("0 a\n")
+_LOG_UNKNOWN = -100.0
+"""Of an unknown word if the file does not list ``<unk>``, as in KenLM."""
+_MAX_LINES_BEFORE = 1000
+"""Lines before the header: comments, and what other programs write there."""
+_BLOCK_BYTES, _ENTRIES_AT_ONCE = 1 << 23, 1 << 18
+"""What is read, and turned into numbers, at once."""
+_ONCE = np.uint8(1)
+_SIZE = re.compile(r"ngram\s+(\d{1,9})\s*=\s*(\d{1,18})")
 
 
 @dataclass(frozen=True, eq=False)
 class ArpaModel(NGramModel):
-    """A model that was read, over tokens of its own. The counts are not in the format and are 1.
+    """A model that was read, over tokens of its own. ARPA files hold no counts; every count is 1.
 
     An n-gram that is not listed has the weight of its context times the probability of the n-gram
     without its first token.
@@ -149,24 +163,20 @@ class ArpaModel(NGramModel):
 
     counts: NgramCounts
     order: int
+    """The highest order that has n-grams."""
     listed: list[Probs]
     """The probabilities of the n-grams of order n, at index n - 1."""
     backoffs: list[Probs]
-    """Their weights as contexts, below the highest order."""
+    """Their weights as contexts."""
     file: str
     """The name of its file."""
     tokens: list[str]
-    """Its tokens, ``<unk>`` first; it has probability 0 if the file does not list it."""
-
-    @property
-    def warnings(self) -> list[str]:
-        """What a user should know about the model's probabilities."""
-        if abs((total := math.fsum(self.unigram)) - 1) <= _TOLERANCE_OF_SUM:
-            return []
-        return [
-            f"{self.file}: the probabilities of the 1-grams sum to {total:.3g}, not to 1: do not "
-            "trust its scores"
-        ]
+    """Its tokens, ``<unk>`` first. No text has those of the sentence marks: "" begins a sentence,
+    and a line end ends it."""
+    marks: tuple[int, int] | None
+    """The tokens that begin and end a sentence; None if it does not predict the end of one."""
+    warnings: list[str]
+    """What a user should know about its probabilities."""
 
     @property
     def unigram(self) -> Probs:
@@ -189,164 +199,201 @@ class ArpaModel(NGramModel):
         if (largest := probs.max(initial=0)) > _MAX_PROB:
             raise DataError(
                 f"{self.file}: its backoff weights give an n-gram the probability {largest:.3g}, "
-                "more than 1: "
-                "make the file again"
+                "more than 1: make the file again"
             )
         return probs
 
 
 def read_arpa(path: Path) -> ArpaModel:
-    """Return the model in an ARPA file, plain or packed with gzip.
+    """Return the model in an ARPA file, plain or packed with gzip, bzip2 or xz.
 
     Raises DataError, with the line, if the file is truncated, binary, or does not contain what its
     header says.
     """
-    try:
-        return _Reader(path).read()
-    except UnicodeDecodeError as error:
-        raise DataError(f"{path}: binary, not an ARPA file") from error
+    with open_unpacked(path, str(path)) as file:
+        lines = _Lines(file, path)
+        try:
+            return _read_model(lines, shown(Path(path.name)))
+        except UnicodeDecodeError as error:
+            raise DataError(f"{path}: binary, not an ARPA file") from error
 
 
-class _Reader:
-    def __init__(self, path: Path) -> None:
-        self._path = path
-        with open_maybe_gzipped(path, str(path)) as file:
-            self._text = file.read().removeprefix(BOM_UTF8)
-        self._position = 0
-        """The byte after what was read."""
+class _Lines:
+    """The lines of a file, of which one block is in memory."""
 
-    def read(self) -> ArpaModel:
-        import pandas as pd
+    def __init__(self, file: BinaryIO, path: Path) -> None:
+        self._file, self.path = file, path
+        self.block = b""
+        self._position = self._num_lines_before = self._line_start = 0
 
-        sizes, counts, tokens, listed, backoffs = (
-            self._header(),
-            NgramCounts([]),
-            list[str](),
-            [],
-            [],
-        )
-        for order, size in enumerate(sizes, start=1):
-            self._expect(f"\\{order}-grams:")
-            keys, logs = np.empty(size, np.int64), np.empty((2, size))
-            for rows, words, logs[:, rows], spans in self._chunks(order, size):
-                keys[rows] = (
-                    words[:, 0].view(np.int64) if order == 1 else self._keys(words, spans, counts)
-                )
-                if order == 1:
-                    tokens += [
-                        unescape(self._text[begin:end].decode()) for begin, end in spans.tolist()
-                    ]
-            ranked = np.argsort(keys)
-            same = ranked[1:][np.diff(keys[ranked]) == 0]
-            if order == 1:
-                if UNKNOWN not in tokens:  # it has probability 0
-                    tokens.append(UNKNOWN)
-                    keys, logs = np.append(keys, 0), np.append(logs, [[-np.inf], [0]], axis=1)
-                # It comes first, as in every vocabulary; the others keep their order.
-                unknown = tokens.index(UNKNOWN)
-                ranked = np.r_[unknown, np.delete(np.arange(len(tokens)), unknown)]
-                tokens = [tokens[place] for place in ranked]
-                self._index, keys[ranked] = pd.Index(keys[ranked]), np.arange(len(tokens))
-            counts.append(keys[ranked], np.broadcast_to(np.uint8(1), len(ranked)))
-            if len(same):
-                twice = counts.table(order).tokens_of(np.flatnonzero(ranked == same[0]))[0]
-                raise DataError(
-                    f"{self._path}: {' '.join(tokens[token] for token in twice)!r} is listed twice"
-                )
-            listed.append(exp(logs[0][ranked] * math.log(10)))
-            if order < len(sizes):  # no context is as long as the longest n-grams
-                backoffs.append(exp(logs[1][ranked] * math.log(10)))
-        self._expect("\\end\\")
-        if MARKS[0] in tokens:  # it never follows, although KenLM lists it with probability 1
-            listed[0][tokens.index(MARKS[0])] = 0
-        return ArpaModel(counts, len(sizes), listed, backoffs, shown(Path(self._path.name)), tokens)
+    def _has_more(self) -> bool:
+        """Read the next block of whole lines after the end of one; return whether there is one."""
+        if self._position == len(self.block):
+            self._num_lines_before += self.block.count(b"\n")
+            self.block, self._position = self._file.read(_BLOCK_BYTES) + self._file.readline(), 0
+        return bool(self.block)
 
-    def _header(self) -> list[int]:
-        """Return the number of n-grams of each order."""
-        self._expect("\\data\\", ": not an ARPA file")
-        sizes: list[int] = []
-        while not (line := self._next_line()).startswith("\\") or not sizes:
-            found = re.fullmatch(r"ngram (\d{1,9})\s*=\s*(\d{1,18})", line)
-            if not found or int(found[1]) != len(sizes) + 1:
-                self._fail("expected ngram N=COUNT, orders in turn", self._line)
-            sizes.append(int(found[2]))
-            if sizes[-1] * _SHORTEST_LINE > len(self._text):
-                self._fail("more n-grams than the file has room for", self._line)
-        self._position = self._line
-        return sizes
-
-    def _chunks(
-        self, order: int, size: int
-    ) -> Iterator[tuple[slice, NDArray[np.uint64], Probs, Rows]]:
-        """Read the lines of a section in chunks.
-
-        Yields which rows they are, the hashes of their words, their logarithms, shape ``(2,
-        rows)``, and where their first words begin and end.
-        """
-        text, done = np.frombuffer(self._text, np.uint8), 0
-        while done < size:
-            room = min(size - done, _ROWS_AT_ONCE)
-            logs, words, spans = (
-                np.empty((room, 2)),
-                np.empty((room, order), np.uint64),
-                np.empty((room, 2), np.int64),
-            )
-            num_rows, self._position, is_broken = read_lines(
-                text, self._position, order, logs, words, spans
-            )
-            if is_broken:
-                self._fail(f"expected a number, {order} words and perhaps a number", self._position)
-            if not num_rows:
-                self._fail(f"{done} {order}-grams where the header says {size}", self._position)
-            is_wrong = ~((logs[:num_rows, 0] <= 0) & (np.abs(logs[:num_rows, 1]) <= _MAX_LOGARITHM))
-            if is_wrong.any():
-                self._fail(
-                    "expected the logarithms of a probability and of a backoff weight",
-                    spans[is_wrong.argmax(), 0],
-                )
-            yield (
-                slice(done, done + num_rows),
-                words[:num_rows],
-                logs[:num_rows].T,
-                spans[:num_rows],
-            )
-            done += num_rows
-
-    def _keys(self, words: NDArray[np.uint64], spans: Rows, counts: NgramCounts) -> Rows:
-        """Return the keys of n-grams of the order above the tables, given the hashes of their
-        words."""
-        ids = (
-            self._index.get_indexer(words.view(np.int64).ravel())
-            .reshape(words.shape)
-            .astype(np.int64)
-        )
-        if (ids < 0).any():
-            row = int((ids < 0).any(axis=1).argmax())
-            self._fail("a word of this n-gram is not among the 1-grams", spans[row, 0])
-        prefixes = ids[:, 0]
-        for place in range(1, ids.shape[1] - 1):
-            prefixes = counts.table(place + 1).find(prefixes, ids[:, place])
-        if (prefixes < 0).any():
-            self._fail(
-                f"a {ids.shape[1]}-gram whose beginning is not listed",
-                spans[(prefixes < 0).argmax(), 0],
-            )
-        keys: Rows = prefixes * counts.vocab_size + ids[:, -1]
-        return keys
-
-    def _next_line(self) -> str:
-        """Return the next line that is not blank."""
-        while self._position < len(self._text):
-            self._line, end = self._position, self._text.find(b"\n", self._position)
-            self._position = end + 1 if end >= 0 else len(self._text)
-            if line := self._text[self._line : self._position].strip(_SEPARATORS + b"\n"):
+    def next(self) -> str:
+        """Return the next line that is not blank, and "" at the end."""
+        while self._has_more():
+            start = skip_blank_lines(np.frombuffer(self.block, np.uint8), self._position)
+            end = self.block.find(b"\n", start)
+            self._line_start, self._position = start, end + 1 if end >= 0 else len(self.block)
+            if line := self.block[start : self._position].strip(b" \t\r\n\0"):
                 return line.decode(errors="replace")
-        return self._fail("ends before \\end\\: truncated", self._position)
+        return ""
 
-    def _expect(self, line: str, problem: str = "") -> None:
-        if self._next_line() != line:
-            self._fail(f"expected {line}{problem}", self._line)
+    def require(self, line: str) -> None:
+        """Read the next line. Raises DataError if it is another one."""
+        if (found := self.next()) != line:
+            self.fail(f"expected {line}" if found else "ends before \\end\\: truncated")
 
-    def _fail(self, what: str, position: int) -> NoReturn:
-        line = self._text.count(b"\n", 0, int(position)) + 1
-        raise DataError(f"{self._path}: line {line}: {what}")
+    def ngrams(self, order: int, size: int) -> Iterator[tuple[NDArray[np.int64], Floats, Rows]]:
+        """Read the n-grams of an order, of which there are ``size``, some at a time.
+
+        Yields the hashes of their words, shape ``(rows, order)``, two logarithms for each, and
+        where in the block its first word begins and ends, both of shape ``(rows, 2)``.
+        """
+        missing = size
+        while missing:
+            room, more = min(missing, _ENTRIES_AT_ONCE), self._has_more()
+            logs, spans = np.empty((room, 2)), np.empty((room, 2), np.int64)
+            words = np.empty((room, order), np.int64)
+            num_read, self._position, is_broken = read_lines(
+                np.frombuffer(self.block, np.uint8), self._position, logs, words, spans
+            )
+            logs, words, spans = logs[:num_read], words[:num_read], spans[:num_read]
+            if is_broken:
+                self.fail(f"expected a number, {order} words and perhaps a number", self._position)
+            if not more or (not num_read and self._position < len(self.block)):
+                self.fail(f"{size - missing} {order}-grams where the header says {size}")
+            is_wrong = ~((logs[:, 0] <= 0) & (np.abs(logs[:, 1]) <= _MAX_LOGARITHM))
+            self.refuse(
+                "expected the logarithms of a probability and a backoff weight", is_wrong, spans
+            )
+            yield words, logs, spans
+            missing -= num_read
+
+    def refuse(self, problem: str, is_wrong: NDArray[np.bool_], spans: Rows) -> None:
+        """Raise DataError if one of some n-grams is wrong, with the line of the first."""
+        if is_wrong.any():
+            self.fail(problem, int(spans[is_wrong.argmax(), 0]))
+
+    def fail(self, problem: str, position: int | None = None) -> NoReturn:
+        """Raise DataError with the line at a position of the block; by default the line read
+        last."""
+        before = self.block.count(b"\n", 0, self._line_start if position is None else position)
+        raise DataError(f"{self.path}: line {self._num_lines_before + before + 1}: {problem}")
+
+
+def _read_sizes(lines: _Lines) -> list[int]:
+    """Return the number of n-grams of each order."""
+    before = 0
+    while (line := lines.next().removeprefix("\ufeff")) != "\\data\\":
+        before += 1
+        if not line or before > _MAX_LINES_BEFORE:
+            lines.fail("no \\data\\: not an ARPA file")
+    sizes: list[int] = []
+    while (line := lines.next()) != "\\1-grams:" or not sizes:
+        size = _SIZE.fullmatch(line)
+        if not size or int(size[1]) != len(sizes) + 1:
+            lines.fail("expected ngram N=COUNT, orders in turn")
+        sizes.append(int(size[2]))
+    return sizes
+
+
+def _read_model(lines: _Lines, name: str) -> ArpaModel:
+    sizes = _read_sizes(lines)
+    model, index = _read_words(lines, sizes[0], name)
+    for order, size in enumerate(sizes[1:], start=2):
+        lines.require(f"\\{order}-grams:")
+        keys_of = partial(_keys, lines, index, model.counts)
+        # No n-gram has a context as long as the longest ones.
+        columns = _read_table(lines, order, size, 1 if order == len(sizes) else 2, keys_of)
+        if (columns[0][1:] <= columns[0][:-1]).any():
+            ranked = np.argsort(columns[0])
+            columns = [column[ranked] for column in columns]
+        keys, probs, *weights = columns
+        model.counts.append(keys, np.broadcast_to(_ONCE, size))
+        if len(same := np.flatnonzero(keys[1:] == keys[:-1])):
+            ngram = model.counts.table(order).tokens_of(same[:1])[0].tolist()
+            twice = " ".join(model.tokens[token] for token in ngram)
+            raise DataError(f"{lines.path}: {twice!r} is listed twice")
+        model.listed.append(probs)
+        model.backoffs.extend(weights)
+    lines.require("\\end\\")
+    # Orders without n-grams are not asked.
+    return replace(model, order=max(n for n, size in enumerate(sizes, start=1) if size or n == 1))
+
+
+def _read_words(lines: _Lines, size: int, name: str) -> "tuple[ArpaModel, pd.Index]":
+    """Return the model of order 1, and an index from the hash of a word to its token."""
+    import pandas as pd
+
+    words: list[str] = []
+
+    def keys_of(hashes: Longs, spans: Rows) -> Longs:
+        words.extend(lines.block[word].decode() for word in map(slice, *spans.T.tolist()))
+        return hashes[:, 0]
+
+    columns, warnings = _read_table(lines, 1, size, 2, keys_of), []
+    if UNKNOWN not in words:
+        words.append(UNKNOWN)
+        missing = 0, 10**_LOG_UNKNOWN, 1
+        columns = [np.append(*pair) for pair in zip(columns, missing, strict=True)]
+        warnings.append(f"{name}: lists no {UNKNOWN}: log10 p of unknown words is {_LOG_UNKNOWN:g}")
+    # It comes first, as in every vocabulary; the others keep their order.
+    unknown = words.index(UNKNOWN)
+    words.insert(0, words.pop(unknown))
+    hashes, probs, weights = (
+        np.r_[column[unknown], np.delete(column, unknown)] for column in columns
+    )
+    index, ordered = pd.Index(hashes), np.sort(hashes)
+    if (ordered[1:] == ordered[:-1]).any():
+        raise DataError(f"{lines.path}: {words[index.duplicated().argmax()]!r} is listed twice")
+    begin, end = (words.index(mark) if mark in words else None for mark in MARKS)
+    if begin is not None:  # it never follows, although KenLM lists it with probability 1
+        probs[begin] = 0
+    if abs((total := probs.sum()) - 1) > _TOLERANCE_OF_SUM:
+        warnings.append(
+            f"{name}: the probabilities of the 1-grams sum to {total:.3g}, not to 1: do not "
+            "trust its scores"
+        )
+    tokens = [unescape(word) if "\\" in word else word for word in words]
+    marks = None
+    if begin is not None and end is not None:
+        tokens[begin] = tokens[end] = ""
+        if probs[end] > 10**NEVER:
+            marks, tokens[end] = (begin, end), "\n"
+    counts = NgramCounts([(np.arange(len(words)), np.broadcast_to(_ONCE, len(words)))])
+    return ArpaModel(counts, 1, [probs], [weights], name, tokens, marks, warnings), index
+
+
+def _read_table(
+    lines: _Lines, order: int, size: int, num_logs: int, keys_of: Callable[[Longs, Rows], Longs]
+) -> list[NDArray[Any]]:
+    """Return the keys of the n-grams of an order, their probabilities and, if ``num_logs`` is 2,
+    their weights as contexts.
+
+    ``keys_of`` makes keys of the hashes of words, and where the n-grams are.
+    """
+    blocks = [(np.empty(0, np.int64), *np.empty((num_logs, 0)))]
+    for words, logs, spans in lines.ngrams(order, size):
+        blocks.append((keys_of(words, spans), *exp(logs[:, :num_logs].T * math.log(10))))
+    return [np.concatenate(columns) for columns in zip(*blocks, strict=True)]
+
+
+def _keys(
+    lines: _Lines, index: "pd.Index", counts: NgramCounts, words: Longs, spans: Rows
+) -> Longs:
+    """Return the keys of n-grams of the order above the tables."""
+    ids = index.get_indexer(words.ravel()).reshape(words.shape).astype(np.int64)
+    is_unlisted = (ids < 0).any(axis=1)
+    lines.refuse("a word of this n-gram is not among the 1-grams", is_unlisted, spans)
+    prefixes = ids[:, 0]
+    for n in range(2, ids.shape[1]):
+        prefixes = counts.table(n).find(prefixes, ids[:, n - 1])
+    order = ids.shape[1]
+    lines.refuse(f"a {order}-gram whose beginning is not listed", prefixes < 0, spans)
+    keys: Longs = prefixes * counts.vocab_size + ids[:, -1]
+    return keys

@@ -11,7 +11,7 @@ import re
 import unicodedata
 from codecs import BOM_UTF8
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from string import ascii_letters
@@ -21,7 +21,7 @@ import numpy as np
 from seqlm.core.errors import DataError
 from seqlm.core.files import reading
 from seqlm.core.progress import count_noun
-from seqlm.core.text import LINE_END, SPACE, TextSize
+from seqlm.core.text import LINE_END, LINE_ENDS, SPACE, TextSize
 
 
 def read_raw(path: Path, name: str) -> bytes:
@@ -95,26 +95,36 @@ _BLOCKS = re.compile(rb"(?s).{1,65536}[^\n]*\n?")
 composing."""
 
 
-def _blocks(text: bytes) -> Iterator[bytes]:
+_RARE_LINE_ENDS = [end.encode() for end in LINE_ENDS[2:]]
+
+
+def _blocks(text: bytes, line_ends: Sequence[bytes] = ()) -> Iterator[bytes]:
     """Yield a text in NFC, in blocks of whole lines, which all end in ``\\n``, each without its
-    last line end."""
+    last line end; ``line_ends`` end lines too."""
     for found in _BLOCKS.finditer(text):
-        block = _with_one_line_end(found[0]).removesuffix(b"\n")
-        yield block if block.isascii() else unicodedata.normalize("NFC", block.decode()).encode()
+        block = _with_one_line_end(found[0])
+        is_ascii = block.isascii()
+        for line_end in line_ends:
+            if not is_ascii or len(line_end) == 1:  # to search for a longer one takes much longer
+                block = block.replace(line_end, b"\n")
+        block = block.removesuffix(b"\n")
+        yield block if is_ascii else unicodedata.normalize("NFC", block.decode()).encode()
 
 
 def clean_text(text: str, normalise: str) -> str:
     """Return the cleaned lines of a text, without its last line end.
 
-    ``normalise`` is ``"letters"`` (the book's cleaning) or ``"none"`` (lines as they are, in NFC).
-    Lines are kept, empty ones too.
+    ``normalise`` is ``"letters"`` (the book's cleaning) or ``"none"`` (lines as they are, in NFC; a
+    form feed and the other line ends of Unicode end lines too). Lines are kept, empty ones too.
     """
     return clean(text.encode(), normalise).decode()
 
 
 def clean(text: bytes, normalise: str) -> bytes:
     """Do the same for a text in UTF-8."""
-    return b"\n".join(map(_with_letters_only if normalise == "letters" else bytes, _blocks(text)))
+    if normalise == "letters":
+        return b"\n".join(map(_with_letters_only, _blocks(text)))
+    return b"\n".join(_blocks(text, _RARE_LINE_ENDS))
 
 
 def _with_letters_only(lines: bytes) -> bytes:

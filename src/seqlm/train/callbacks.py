@@ -1,18 +1,14 @@
-"""What happens around a training run: checkpoints, the lock of the run, the terminal, Ctrl-C.
+"""What happens around a training: checkpoints, and what the terminal shows.
 
-Checkpoints are kept outside the pipeline's outputs, because DVC deletes a stage's outputs before it
-runs the stage. A checkpoint's name holds a hash of everything that decides the result, so that one
-of other settings, other data or other code is never used.
+A checkpoint holds a hash of everything that decides the result, so that one of other settings,
+other data or other code is never used.
 """
 
 import hashlib
 import json
-import os
-import signal
-import threading
 import time
 from collections.abc import Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager, suppress
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -23,18 +19,14 @@ from safetensors.numpy import save as save_arrays
 from tqdm import tqdm
 
 from seqlm.core.compiling import has_fma
-from seqlm.core.errors import Interrupted, MachineError
-from seqlm.core.files import remove_others, sha256_of_file, write_bytes
+from seqlm.core.files import sha256_of_file, write_bytes
 from seqlm.networks.network import continue_prefixes
 from seqlm.train.minibatches import Plan
-from seqlm.train.ranks import ONE_PROCESS, Ranks
 from seqlm.train.settings import RunConfig
-from seqlm.train.trainer import MINIBATCHES_BETWEEN_CHECKS, Callback, Checkpointed, Trainer
+from seqlm.train.trainer import Callback, Checkpointed, Trainer
 from seqlm.vocab.vocabulary import Vocab
 
 _SOURCES = Path(__file__).resolve().parents[1]
-_LOCK = "lock"
-_LOCK_TIMEOUT_S = 10.0
 _TIMES_SAVING = 100
 """Training lasts this many times as long between two checkpoints as saving one."""
 _PRINTED_TOKENS = 50
@@ -61,23 +53,29 @@ class Checkpoint:
     def __init__(self, path: Path, key: str) -> None:
         self.path, self._key = path, key
 
-    def save(self, state: Checkpointed) -> None:
-        """Replace the checkpoint, completely or not at all."""
-        arrays, values = state
-        metadata = {_KEY: self._key, _VALUES: json.dumps(values), _DIGEST: arrays_digest(arrays)}
-        write_bytes(self.path, save_arrays(arrays, metadata))
+    def save(self, trainer: Trainer) -> None:
+        """Replace the checkpoint, completely or not at all. All processes must call this; the first
+        one writes."""
+        arrays, values = trainer.state()
+        if trainer.ranks.rank == 0:
+            metadata = {_KEY: self._key, _VALUES: json.dumps(values)}
+            metadata[_DIGEST] = arrays_digest(arrays)
+            write_bytes(self.path, save_arrays(arrays, metadata))
 
-    def load(self, ranks: Ranks = ONE_PROCESS) -> Checkpointed | None:
-        """Return what was saved, or None if there is no complete checkpoint with this key.
+    def restore(self, trainer: Trainer) -> bool:
+        """Resume from what was saved; return whether there is a complete checkpoint with this key.
 
         Processes on several machines each have their own folder: all load the checkpoint of the
         first.
         """
         state = None
-        if ranks.rank == 0 and self.path.exists():
+        if trainer.ranks.rank == 0 and self.path.exists():
             with suppress(Exception):  # a broken file may raise anything
                 state = self._read()
-        return ranks.broadcast(state)
+        state = trainer.ranks.broadcast(state)
+        if state is not None:
+            trainer.restore(state)
+        return state is not None
 
     def _read(self) -> Checkpointed | None:
         with safe_open(self.path, framework="numpy") as file:
@@ -86,10 +84,6 @@ class Checkpoint:
             arrays = {name: file.get_tensor(name) for name in names}
         fits = metadata[_KEY] == self._key and metadata[_DIGEST] == arrays_digest(arrays)
         return (arrays, json.loads(metadata[_VALUES])) if fits else None
-
-    def remove_all(self) -> None:
-        """Remove all checkpoints of the run: their settings, data or code may have been others."""
-        remove_others([_LOCK], self.path.parent)
 
 
 def arrays_digest(arrays: Mapping[str, NDArray[Any]]) -> str:
@@ -100,79 +94,21 @@ def arrays_digest(arrays: Mapping[str, NDArray[Any]]) -> str:
     return sha256.hexdigest()
 
 
-def run_lock(folder: Path) -> AbstractContextManager[object]:
-    """Take the lock of a run's training in ``folder``, where its checkpoints are.
-
-    The system releases it however the process ends. Raises MachineError if another process trains
-    the run, and does not finish within some seconds.
-    """
-    from filelock import FileLock, Timeout
-
-    folder.mkdir(parents=True, exist_ok=True)
-    try:
-        return FileLock(folder / _LOCK, timeout=_LOCK_TIMEOUT_S).acquire()
-    except Timeout as error:
-        raise MachineError(
-            f"run {folder.name}: another process is training it: wait until it has finished"
-        ) from error
-
-
-@contextmanager
-def checkpoint_writer(checkpoint: Checkpoint) -> Iterator[Callback]:
-    """Give a callback that saves checkpoints, and one more after Ctrl-C, when it raises
-    Interrupted. Ctrl-C again ends the process at once."""
-    with _ctrl_c() as pressed:
-        yield periodic_saver(checkpoint, pressed)
-
-
-def periodic_saver(checkpoint: Checkpoint, pressed: threading.Event | None = None) -> Callback:
+def periodic_saver(checkpoint: Checkpoint) -> Callback:
     """Return a callback that saves checkpoints, within epochs too; all processes save together.
 
-    The first is saved at once, later ones so that saving takes about a hundredth of the time. If
-    ``pressed`` is set, the callback saves one more and raises Interrupted.
+    The first is saved at once, later ones so that saving takes about a hundredth of the time.
     """
     due = time.monotonic()
 
     def save(trainer: Trainer) -> None:
         nonlocal due
-        ranks = trainer.ranks
-        every = 1 if ranks.size == 1 else MINIBATCHES_BETWEEN_CHECKS
-        if trainer.is_done or trainer.progress.minibatches % every:
-            return
         begin = time.monotonic()
-        is_pressed = pressed is not None and pressed.is_set()
-        is_interrupted, is_due = ranks.broadcast((is_pressed, begin >= due))
-        if is_interrupted or is_due:
-            state = trainer.state()
-            if ranks.rank == 0:
-                checkpoint.save(state)
+        if trainer.can_be_saved and trainer.ranks.broadcast(begin >= due):
+            checkpoint.save(trainer)
             due = time.monotonic() + _TIMES_SAVING * (time.monotonic() - begin)
-        if is_interrupted:
-            name = os.environ.get("DVC_EXP_NAME")  # only `dvc exp run` stores an experiment
-            again = f"dvc exp run --name {name}" if name else "dvc repro"
-            raise Interrupted(
-                f"interrupted at epoch {trainer.progress.epoch:.4g}; `{again}` continues from there"
-            )
 
     return save
-
-
-@contextmanager
-def _ctrl_c() -> Iterator[threading.Event]:
-    """Give an event that is set by the first Ctrl-C. What a shell starts in the background goes on
-    ignoring it."""
-    pressed, before = threading.Event(), signal.getsignal(signal.SIGINT)
-
-    def note(*_: object) -> None:
-        pressed.set()
-        signal.signal(signal.SIGINT, before)
-
-    if before != signal.SIG_IGN:
-        signal.signal(signal.SIGINT, note)
-    try:
-        yield pressed
-    finally:
-        signal.signal(signal.SIGINT, before)
 
 
 @contextmanager
@@ -210,10 +146,8 @@ def terminal(
 
 def describe_plan(plan: Plan) -> str:
     """Return what a training run will do, in a line."""
-    tokens, epochs = (
-        plan.batches_per_epoch * plan.tokens_per_batch,
-        _format_epochs(plan.epochs_to_train),
-    )
+    tokens = plan.batches_per_epoch * plan.tokens_per_batch
+    epochs = _format_epochs(plan.epochs_to_train)
     limit = "" if plan.num_minibatches is None else ", limited by token_budget"
     return f"{plan.tokens_to_train:,} tokens to train on: {epochs} epochs of {tokens:,}{limit}"
 

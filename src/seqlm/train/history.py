@@ -1,25 +1,14 @@
-"""The progress of a training run: its history, a row for each epoch; the figures that summarise it;
-and its samples.
-
-A sample is what the network writes after some of the rows: the same text continued, from the first
-epoch to the last.
-"""
+"""The progress of a training run, and its history: a row for each epoch."""
 
 import math
 from collections.abc import Sequence
-from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
-from seqlm.core.errors import DataError
 from seqlm.train.minibatches import Plan
-from seqlm.train.settings import RunConfig
-from seqlm.vocab.corpus import AUTO, occurs, prompts
-from seqlm.vocab.vocabulary import Vocab
 
 FIRST_ROWS, EVEN_ROWS = 10, 40
 """How many of the first rows of the history have a sample, and how many evenly spaced ones."""
@@ -130,66 +119,18 @@ def history_table(run: str, rows: Sequence[HistoryRow]) -> pd.DataFrame:
     evaluation.
     """
     table = [
-        {"run": run} | asdict(row) | {"val_perplexity": _finite(row.val_perplexity)} for row in rows
+        {"run": run} | asdict(row) | {"val_perplexity": finite_or_none(row.val_perplexity)}
+        for row in rows
     ]
-    return pd.DataFrame(
-        table, dtype=object
-    )  # pandas would write whole epochs beside fractions as 1.0
+    # With types of its own, pandas would write whole epochs beside fractions as 1.0.
+    return pd.DataFrame(table, dtype=object)
 
 
-def summarise(
-    progress: Progress, num_parameters: int, kept_epoch: float, engine: str
-) -> dict[str, Any]:
-    """Return the result of a training run; values that are not finite are None."""
-    evaluations = [row.val_perplexity for row in progress.history if row.val_perplexity is not None]
-    summary: dict[str, Any] = {
-        "epochs": progress.epoch,
-        "kept_epoch": kept_epoch,
-        "last_epoch_train_perplexity": progress.history[-1].train_perplexity,
-        "last_val_perplexity": _finite(evaluations[-1]) if evaluations else None,
-        "best_val_perplexity": _finite(progress.best_val_perplexity),
-        "best_epoch": progress.best_epoch,
-        "parameters": num_parameters,
-        "engine": engine,
-        "tokens": progress.tokens,
-    }
-    if infinite := sum(not math.isfinite(value) for value in evaluations):
-        summary["reason"] = (
-            f"perplexity on val is too large for a number {infinite} of {len(evaluations)} times"
-        )
-    return summary
-
-
-def _finite(value: float | None) -> float | None:
+def finite_or_none(value: float | None) -> float | None:
+    """Return a number, or None for one that is not finite."""
     return value if value is not None and math.isfinite(value) else None
-
-
-def sample_prefix(
-    config: RunConfig, vocab: Vocab, train_ids: NDArray[np.integer], val_ids: NDArray[np.integer]
-) -> str:
-    """Return what a run's samples continue: the text of the setting, or the beginning of val.
-
-    The beginning of val is used for ``auto``, and if the part of train that the run reads never has
-    the setting's text. If val begins with unknown tokens only, the text is empty, and no samples
-    are printed.
-    """
-    if config.sample_prefix != AUTO and occurs(
-        vocab.encode(vocab.tokenize(config.sample_prefix)), train_ids[: config.max_tokens]
-    ):
-        return config.sample_prefix
-    with suppress(DataError):
-        return prompts(vocab, val_ids, 1)[0]
-    return ""
 
 
 def is_sampled(row: int, num_rows: int) -> bool:
     """Return whether a row of the history, counted from 1, has a sample. The last one does."""
     return row <= FIRST_ROWS or row * EVEN_ROWS // num_rows > (row - 1) * EVEN_ROWS // num_rows
-
-
-def describe_samples(samples: list[list[Any]], vocab: Vocab, prefix: str) -> dict[str, Any]:
-    """Return the prefix, and the epoch and the text of each sample, without the prefix."""
-    texts = [
-        {"epoch": epoch, "text": vocab.join(vocab.decode(tokens))} for epoch, tokens in samples
-    ]
-    return {"prefix": prefix, "samples": texts}

@@ -108,6 +108,12 @@ class Trainer:
         stopped = patience is not None and self.progress.evaluations_since_best >= patience
         return stopped or len(self.progress.history) >= self.plan.num_rows
 
+    @property
+    def can_be_saved(self) -> bool:
+        """Whether training has not ended, and all processes are ready to save and to exchange."""
+        every = 1 if self.ranks.size == 1 else MINIBATCHES_BETWEEN_CHECKS
+        return not self.is_done and self.progress.minibatches % every == 0
+
     def chosen_weights(self) -> tuple[float, Weights]:
         """Return the epoch and the weights that the setting ``checkpoint`` chooses."""
         if (

@@ -19,11 +19,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from seqlm.core.errors import DataError
-from seqlm.core.files import read_json, read_npy, read_text, write_json, write_npy, write_npy_blocks
+from seqlm.core.files import read_text
 from seqlm.core.memory import require_memory
+from seqlm.core.stored import Digests, Stored, read_array, write_array
 from seqlm.vocab.kinds import Kind, SubwordTokenizer, TokenKind, sample, token_kind
 from seqlm.vocab.separators import estimate_separators
-from seqlm.vocab.vocabulary import Parts, SplitInfo, Vocab, choose_tokens
+from seqlm.vocab.vocabulary import Parts, SplitInfo, Vocab, VocabFile, choose_tokens
 
 SPLITS = ("train", "val", "test")
 _MEMORY_PER_BYTE = 6
@@ -109,21 +110,19 @@ def build_corpus(
     passages = "".join(sample(read_text(texts["train"])))
     separators = None if found.is_lossless else estimate_separators(passages, line_separator)
     tokens, counts, ids = choose_tokens(found, seen, streams[0], min_freq)
-    is_unknown, splits = ids == 0, {}
+    is_unknown, splits, digests = ids == 0, {}, {}
     numbers = (np.cumsum(is_unknown) - 1).astype(np.uint32)
     for split, parts, num_chars in zip(texts, streams, lengths, strict=True):
         num_tokens = sum(map(len, parts))
         unknown = np.concatenate(
             [numbers[:0], *(numbers[part[is_unknown[part]]] for part in parts)]
         )
-        digest = write_npy_blocks(
-            split_file(folder, split), ids.dtype, num_tokens, (ids[part] for part in parts)
-        )
+        blocks = (ids[part] for part in parts)
+        digest = write_array(split_file(folder, split), blocks, ids.dtype, num_tokens)
         splits[split] = SplitInfo(num_tokens, num_chars, len(unknown), digest)
-        write_npy(folder / f"unknown_{split}.npy", unknown)
-    write_json(
-        folder / "unknown.json", [seen[index] for index in np.flatnonzero(is_unknown).tolist()]
-    )
+        digests[split] = write_array(folder / f"unknown_{split}.npy", unknown)
+    tokens_left_out = [seen[index] for index in np.flatnonzero(is_unknown).tolist()]
+    UnknownTokens(tokens=tokens_left_out, sha256=digests).write(folder / "unknown.json")
     vocab = Vocab(kind, tokens, counts, line_separator, splits, tokenizer, normalise, separators)
     vocab.save(folder / "vocab.json")
     return vocab
@@ -134,10 +133,34 @@ def split_file(folder: Path, split: str) -> Path:
     return folder / f"{split}.npy"
 
 
-def load_split(folder: Path, split: str, *, mmap: bool = False) -> NDArray[Any]:
+def load_split(folder: Path, split: str, vocab: Vocab | None = None) -> NDArray[Any]:
     """Return an encoded split, shape ``(num_tokens,)``, of the smallest integer type for the
-    vocabulary."""
-    return read_npy(split_file(folder, split), mmap=mmap)
+    vocabulary, mapped into memory.
+
+    The vocabulary is read if it is not given. Raises DataError if the file is missing, was changed
+    or belongs to another vocabulary.
+    """
+    vocab, path = vocab or Vocab.load(folder / "vocab.json"), split_file(folder, split)
+    ids = read_array(path, vocab.split(split).sha256, VocabFile.advice)
+    _require_ids(path, ids, len(vocab))
+    return ids
+
+
+def _require_ids(path: Path, ids: NDArray[np.integer], num_tokens: int) -> None:
+    if len(ids) and not 0 <= ids.min() <= ids.max() < num_tokens:
+        raise DataError(f"{path}: ids of other tokens: {VocabFile.advice}")
+
+
+class UnknownTokens(Stored):
+    """The content of ``unknown.json``."""
+
+    version, advice, max_bytes = VocabFile.version, VocabFile.advice, VocabFile.max_bytes
+
+    tokens: list[str]
+    """The tokens of all splits that the vocabulary lacks, in the order of their first
+    appearance."""
+    sha256: Digests
+    """For each split, of the file with the number of each of its unknown tokens."""
 
 
 @dataclass(frozen=True)
@@ -210,17 +233,15 @@ def load_corpus(folder: Path, kind: str | None = None) -> EncodedCorpus:
 
     Raises DataError if a file is missing, or if the tokens are of another ``kind``.
     """
-    vocab, tokens = Vocab.load(folder / "vocab.json", kind), read_json(folder / "unknown.json")
-    splits = {
-        split: EncodedSplit(
-            vocab,
-            load_split(folder, split, mmap=True),
-            read_npy(folder / f"unknown_{split}.npy", mmap=True),
-            tokens,
-        )
-        for split in SPLITS
-    }
-    return EncodedCorpus(vocab, splits, tokens)
+    vocab = Vocab.load(folder / "vocab.json", kind)
+    missing, splits = UnknownTokens.read(folder / "unknown.json"), {}
+    for split in SPLITS:
+        path = folder / f"unknown_{split}.npy"
+        unknown = read_array(path, missing.sha256.get(split, ""), missing.advice)
+        _require_ids(path, unknown, len(missing.tokens))
+        ids = load_split(folder, split, vocab)
+        splits[split] = EncodedSplit(vocab, ids, unknown, missing.tokens)
+    return EncodedCorpus(vocab, splits, missing.tokens)
 
 
 AUTO = "auto"

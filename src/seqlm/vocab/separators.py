@@ -2,9 +2,10 @@
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
 import numpy as np
+from pydantic import Field
 
 from seqlm.core.text import LINE_END, SPACE, TextSize
 
@@ -16,6 +17,9 @@ WORD_BEGINS = ""
 """After a blank: a word begins."""
 
 
+_Share = Annotated[float, Field(gt=0)]
+
+
 class Separators(NamedTuple):
     """A number for each separator after a word and after a blank: how often a text has it, or its
     probability.
@@ -23,8 +27,8 @@ class Separators(NamedTuple):
     A separator is one blank, or none (:data:`NO_SEPARATOR`, :data:`WORD_BEGINS`).
     """
 
-    after_word: Mapping[str, float]
-    after_blank: Mapping[str, float]
+    after_word: Mapping[str, _Share]
+    after_blank: Mapping[str, _Share]
 
     def probabilities(self) -> "Separators":
         """Return the shares of the separators that were counted, with add-one smoothing."""

@@ -8,33 +8,35 @@ Subwords are all here, including those that do not occur.
 import hashlib
 import json
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import repeat
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Literal, Self
 
 import numpy as np
 from numpy.typing import NDArray
+from pydantic import Field, model_validator
 
 from seqlm.core.errors import DataError, ParamsError
-from seqlm.core.files import VocabKey, read_checksummed, read_text, write_checksummed, write_text
+from seqlm.core.files import write_bytes
+from seqlm.core.stored import Sha256, Stored, VocabKey, read_verified
 from seqlm.vocab.kinds import Kind, SubwordTokenizer, TokenKind, token_kind
-from seqlm.vocab.separators import BLANKS, Separators
+from seqlm.vocab.separators import BLANKS, Separators, estimate_separators
 
 UNKNOWN = "<unk>"
-FORMAT = 6
 TOKENIZER_FILE = "tokenizer.json"
+_Count = Annotated[int, Field(ge=0)]
 
 
 @dataclass(frozen=True)
 class SplitInfo:
     """Size of one encoded split; ``num_chars`` counts its lines joined by the line separator."""
 
-    num_tokens: int
-    num_chars: int
-    num_unknown: int
-    sha256: str
+    num_tokens: _Count
+    num_chars: _Count
+    num_unknown: _Count
+    sha256: Sha256
 
     @property
     def unknown_share(self) -> float:
@@ -116,36 +118,67 @@ class Vocab:
         """Return the number of characters of each token; shape ``(len(tokens),)``."""
         return np.fromiter(map(self.token_kind.length, tokens), np.int64, len(tokens))
 
+    def split(self, name: str) -> SplitInfo:
+        """The size of a split. Raises DataError if it is not known."""
+        if name not in self.splits:
+            raise DataError(f"the vocabulary of {self.kind} tokens is without the split {name}")
+        return self.splits[name]
+
     @classmethod
     def load(cls, path: Path, kind: str | None = None) -> "Vocab":
         """Read a ``vocab.json``. Raises DataError if it is broken, of another format, or of another
         ``kind``."""
-        value = read_checksummed(path, FORMAT, "run the vocab stage again")
-        if kind is not None and value["kind"] != kind:
-            raise DataError(
-                f"{path}: holds tokens of kind {value['kind']}, not {kind}: run the vocab stage "
-                "again"
-            )
-        del value["format"]
-        value["splits"] = {name: SplitInfo(**info) for name, info in value["splits"].items()}
-        value["separators"] = Separators(*value["separators"]) if value["separators"] else None
-        if not token_kind(value["kind"]).has_unknown:
-            value["tokenizer"] = SubwordTokenizer(read_text(path.with_name(TOKENIZER_FILE)))
-        return cls(**value)
+        stored = VocabFile.read(path)
+        if kind not in (None, stored.kind):
+            problem = f"holds tokens of kind {stored.kind}, not {kind}"
+            raise DataError(f"{path}: {problem}: {stored.advice}")
+        values, tokenizer = dict(stored), None
+        if sha256 := values.pop("tokenizer"):
+            file, size = path.with_name(TOKENIZER_FILE), VocabFile.max_bytes
+            tokenizer = SubwordTokenizer(read_verified(file, sha256, stored.advice, size).decode())
+        return cls(**values, tokenizer=tokenizer)
 
     def save(self, path: Path) -> None:
         """Write this vocabulary as JSON with a checksum, and its tokenizer beside it."""
-        splits = {name: asdict(info) for name, info in self.splits.items()}
-        value: dict[str, Any] = {
-            "format": FORMAT,
-            "kind": self.kind,
-            "line_separator": self.line_separator,
-        }
-        value |= {"normalise": self.normalise, "separators": self.separators, "splits": splits}
-        value |= {"tokens": self.tokens, "counts": self.counts}
+        values = {name: getattr(self, name) for name in VocabFile.model_fields}
         if self.tokenizer is not None:
-            write_text(path.with_name(TOKENIZER_FILE), self.tokenizer.description)
-        write_checksummed(path, value)
+            content = self.tokenizer.description.encode()
+            write_bytes(path.with_name(TOKENIZER_FILE), content)
+            values["tokenizer"] = hashlib.sha256(content).hexdigest()
+        VocabFile.model_construct(**values).write(path)
+
+
+class VocabFile(Stored):
+    """The content of ``vocab.json``."""
+
+    version = 7
+    advice = "run the vocab stage again"
+    max_bytes = 1 << 30
+
+    kind: Kind
+    line_separator: Literal["", " ", "\n"]
+    normalise: Literal["letters", "none"]
+    separators: Separators | None
+    tokenizer: Sha256 | None
+    splits: dict[str, SplitInfo]
+    tokens: list[str]
+    counts: list[_Count]
+
+    @model_validator(mode="after")
+    def _fits_together(self) -> Self:
+        if len(self.tokens) != len(self.counts) or self.tokens[:1] != [UNKNOWN]:
+            raise ValueError(f"tokens must begin with {UNKNOWN}, and each needs a count")
+        if len(set(self.tokens)) < len(self.tokens):
+            raise ValueError("a token is there twice")
+        kind = token_kind(self.kind)
+        if not ("train" in self.splits and self.splits["train"].num_tokens):
+            raise ValueError("the split train is missing or empty")
+        if kind.has_unknown == bool(self.tokenizer):
+            raise ValueError("only subwords need a tokenizer")
+        possible = None if kind.is_lossless else estimate_separators("", self.line_separator)
+        if [*map(set, self.separators or ())] != [*map(set, possible or ())]:
+            raise ValueError("separators must have a probability for each way to separate words")
+        return self
 
 
 Parts = list[NDArray[np.integer]]

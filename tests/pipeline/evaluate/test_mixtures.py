@@ -37,7 +37,7 @@ def ending(nll: float, last: float) -> np.ndarray:
 STORED = [
     score(NGRAM, alternating(3.1, 0.2), DIAGNOSED), score(ngram("never"), ZERO + np.inf),
     score(GOOD, alternating(0.1, 3.0), DIAGNOSED), score(WEAK, alternating(0.6, 3.5), DIAGNOSED, test=ZERO),
-    score(DYNAMIC, alternating(0.1, 2.8), {"choices": {"dynamic_lr": 0.1}}),
+    score(DYNAMIC, alternating(0.1, 2.8), {"choices": {"dynamic_lr": 0.1, "dynamic_decay": 0.0}}),
 ]  # fmt: skip
 
 
@@ -173,7 +173,9 @@ def test_stored_scores_come_before_mixtures_and_static_ones_before_dynamic_ones(
     assert [each.name for each in diagnosed(found)] == ["good", "counts", "weak"]  # best first
     # Each member is best at half of the tokens.
     weights = {f"weight of {member} in {each.name}": 0.5 for each in found[5:] for member in each.info.members}
-    assert choices(found) == pytest.approx({"dynamic_lr in good+dynamic": 0.1} | weights, abs=0.03)
+    assert choices(found) == pytest.approx(
+        {"dynamic_lr in good+dynamic": 0.1, "dynamic_decay in good+dynamic": 0.0} | weights, abs=0.03
+    )
 
 
 def test_each_group_has_the_figures_of_its_best_model_on_val() -> None:

@@ -73,7 +73,7 @@ def test_models_that_keep_learning_are_no_best_model_and_a_group_of_their_own() 
 def test_intervals_are_those_that_the_folds_calibrate() -> None:
     # Blocks of the reference model have deviation 1, and its folds 4 / sqrt(3).
     signs = np.resize([-1.0, 1.0], 50) * np.sqrt(49 / 50)
-    folds = Folds([[-2.0, 2.0, 2.0, -2.0], [-1.0, 1.0, 1.0, -1.0]], [signs.tolist(), [0.0] * 50])
+    folds = Folds(bits=[[-2.0, 2.0, 2.0, -2.0], [-1.0, 1.0, 1.0, -1.0]], test_blocks=[signs.tolist(), [0.0] * 50])
     (result,) = rank(score(LSTM, np.repeat(2 + signs / 10, 20) * np.log(2)), folds=folds)
     # The model's blocks have deviation 0.1, so its standard error is a tenth; that of two passages is sqrt(2) as large.
     margin = critical_value(1, 25, 3) * np.sqrt(2) * 0.1 * 4 / np.sqrt(3)

@@ -22,8 +22,8 @@ from seqlm.pipeline.score.ngrams import Folds
 # Two reference models on three folds and on four blocks. Deviations: folds 1, blocks 2; of the differences, folds
 # (0.5, 0.5, 0.5 + 0.3 sqrt(3)) 0.3, blocks (0, 0, 3, 3) sqrt(3).
 FOLDS = Folds(
-    [[1.0, 2.0, 3.0], [0.5, 1.5, 2.5 - 0.3 * math.sqrt(3)]],
-    [[0.0, 0.0, math.sqrt(12), math.sqrt(12)], [0.0, 0.0, math.sqrt(12) - 3, math.sqrt(12) - 3]],
+    bits=[[1.0, 2.0, 3.0], [0.5, 1.5, 2.5 - 0.3 * math.sqrt(3)]],
+    test_blocks=[[0.0, 0.0, math.sqrt(12), math.sqrt(12)], [0.0, 0.0, math.sqrt(12) - 3, math.sqrt(12) - 3]],
 )
 
 

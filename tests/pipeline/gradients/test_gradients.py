@@ -1,9 +1,10 @@
 """Section 8.7: its equations against automatic differentiation, and what the stage measures."""
 
 import re
-from dataclasses import replace
+from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -18,7 +19,7 @@ from seqlm.core.errors import DataError
 from seqlm.core.settings import load
 from seqlm.networks.building import build_network
 from seqlm.networks.compiled.network import CompiledNetwork
-from seqlm.networks.initial import masks_rng
+from seqlm.networks.network import Network
 from seqlm.pipeline.gradients import study
 from seqlm.pipeline.gradients.settings import GradientsParams
 from seqlm.pipeline.gradients.study import (
@@ -37,10 +38,7 @@ from smoke import change_params
 from stages_by_hand import RunStage, refused, succeeded
 
 RNG = np.random.default_rng(0)
-T, D, H, Q = 7, 3, 4, 2
-MODEL = equations.LinearRNN(RNG.normal(size=(H, D)), RNG.normal(size=(H, H)), RNG.normal(size=(Q, H)))
 STRATEGIES = [Truncation("regular", 1), Truncation("regular", 4), Truncation("randomized", 4)]
-INPUTS, TARGETS = RNG.normal(size=(T, D)), RNG.normal(size=(T, Q))
 
 
 def task(ids: np.ndarray, vocab_size: int, **settings: object) -> Task:
@@ -49,87 +47,111 @@ def task(ids: np.ndarray, vocab_size: int, **settings: object) -> Task:
     return Task(params, ids, ids, vocab_size, 0, 1)
 
 
-def by_autograd() -> tuple[dict[str, torch.Tensor], np.ndarray, list[torch.Tensor]]:
-    """Return gradients of the weights, dL/do_t, and dL/dh_t for the squared error."""
-    weights = {name: torch.tensor(getattr(MODEL, name), requires_grad=True) for name in ("w_hx", "w_hh", "w_qh")}
-    hidden, states, outputs = torch.zeros(H, dtype=torch.float64), [], []
-    for x in torch.tensor(INPUTS):
+def test_the_equations_that_the_guide_shows_give_the_gradients_of_pytorch() -> None:
+    sizes = {"w_hx": (4, 3), "w_hh": (4, 4), "w_qh": (2, 4)}
+    weights = {name: torch.tensor(RNG.normal(size=size), requires_grad=True) for name, size in sizes.items()}
+    inputs, targets = (torch.tensor(RNG.normal(size=(7, size))) for size in (3, 2))
+    hidden, outputs = torch.zeros(4, dtype=torch.float64), []
+    for x in inputs:
         hidden = weights["w_hx"] @ x + weights["w_hh"] @ hidden
-        hidden.retain_grad()
-        states.append(hidden)
         outputs.append(weights["w_qh"] @ hidden)
         outputs[-1].retain_grad()
-    loss = sum((output - target).pow(2).sum() for output, target in zip(outputs, torch.tensor(TARGETS), strict=True))
-    (loss / T).backward()
+    ((torch.stack(outputs) - targets).pow(2).sum() / 7).backward()
+    model = equations.LinearRNN(**{name: weight.detach().numpy() for name, weight in weights.items()})
     by_output = np.array([output.grad.numpy() for output in outputs])
-    return (
-        {name: weight.grad for name, weight in weights.items() if weight.grad is not None},
-        by_output,
-        [state.grad for state in states],
-    )
+    for name, found in equations.linear_gradients(model, inputs.numpy(), by_output).items():
+        np.testing.assert_allclose(found, weights[name].grad.numpy(), rtol=1e-10)
 
 
-def test_the_equations_equal_automatic_differentiation() -> None:
-    expected, by_output, by_state = by_autograd()
-    found = equations.linear_gradients(MODEL, INPUTS, by_output)
-    for name, gradient in expected.items():
-        np.testing.assert_allclose(found[name], gradient.numpy(), rtol=1e-10)
-    for t in range(1, T + 1):
-        np.testing.assert_allclose(equations.state_gradient(MODEL, by_output, t), by_state[t - 1].numpy(), rtol=1e-10)
-    # (8.7.14): the recursion from the next step.
-    for t in range(1, T):
-        recursive = MODEL.w_hh.T @ equations.state_gradient(MODEL, by_output, t + 1) + MODEL.w_qh.T @ by_output[t - 1]
-        np.testing.assert_allclose(equations.state_gradient(MODEL, by_output, t), recursive, rtol=1e-10)
-
-
-def test_the_full_sum_is_the_recursion() -> None:
-    local, factors = RNG.normal(size=9), RNG.normal(size=9)
-    derivative = 0.0
+def test_truncated_sums_by_the_recursion() -> None:
+    local, factors = RNG.normal(size=5), RNG.normal(size=5)
+    derivative, p = 0.0, 0.8
     for a, b in zip(local, factors, strict=True):
         derivative = a + b * derivative  # (8.7.4)
-    assert equations.full_derivative(local, factors) == pytest.approx(derivative, rel=1e-12)
-    assert equations.truncated_derivative(local, factors, 0) == local[-1]
+    assert equations.truncated_derivative(local, factors, 5) == pytest.approx(derivative, rel=1e-12)
     assert equations.truncated_derivative(local, factors, 1) == pytest.approx(local[-1] + factors[-1] * local[-2])
 
+    def stopped_after(num_terms: int) -> float:
+        numbers = iter([0.0] * (num_terms - 1) + [1.0])  # 0 continues the recurrence, and 1 stops it
+        return equations.randomized_derivative(
+            local, factors, lambda _: p, SimpleNamespace(random=lambda: next(numbers))
+        )
 
-@pytest.mark.parametrize("probability", [0.5, 0.8, 1.0])
-def test_randomized_truncation_is_unbiased(probability: float) -> None:
-    local, factors = RNG.normal(size=12), RNG.uniform(0.3, 0.6, size=12)
-    rng = np.random.default_rng(1)
-    draws = np.array(
-        [equations.randomized_derivative(local, factors, lambda _: probability, rng) for _ in range(20_000)]
-    )
-    error = draws.std() / len(draws) ** 0.5
-    assert abs(draws.mean() - equations.full_derivative(local, factors)) <= 4 * error + 1e-12
+    # Stopping after n of 5 terms has probability p^(n - 1) (1 - p), and 5 terms are left in all other cases.
+    shares = [p**n * (1 - p) for n in range(4)] + [p**4]
+    assert np.dot(shares, [stopped_after(n) for n in range(1, 6)]) == pytest.approx(derivative, rel=1e-12)
 
 
 LAYERS = {"relu": partial(torch.nn.RNN, nonlinearity="relu"), "gru": torch.nn.GRU, "lstm": torch.nn.LSTM}
 
 
+class InPyTorch:
+    """A network of one layer as PyTorch's own modules in double precision."""
+
+    def __init__(self, model: str, network: Network) -> None:
+        arrays = {name: torch.from_numpy(array).double() for name, array in network.weight_copies().items()}
+        if model == "scratch":
+            arrays = {
+                "weight_ih_l0": arrays["W_xh"].T, "weight_hh_l0": arrays["W_hh"].T, "bias_ih_l0": arrays["b_h"],
+                "bias_hh_l0": torch.zeros_like(arrays["b_h"]),
+                "output.weight": arrays["W_hq"].T, "output.bias": arrays["b_q"],
+            }  # fmt: skip
+        self.vocab_size, num_hiddens = arrays["output.weight"].shape
+        self.layer = LAYERS.get(model, torch.nn.RNN)(self.vocab_size, num_hiddens, batch_first=True).double()
+        self.output = torch.nn.Linear(num_hiddens, self.vocab_size).double()
+        for module, prefix in ((self.layer, "layers.0."), (self.output, "output.")):
+            module.load_state_dict({name: arrays.get(prefix + name, arrays.get(name)) for name in module.state_dict()})
+        if model == "scratch":
+            self.layer.bias_hh_l0.requires_grad_(False)
+        self.weights = [one for one in (*self.layer.parameters(), *self.output.parameters()) if one.requires_grad]
+
+    def one_hot(self, ids: np.ndarray) -> torch.Tensor:
+        return torch.eye(self.vocab_size, dtype=torch.float64)[torch.tensor(ids)]
+
+    def loss(self, windows: np.ndarray, *, keeps_state: bool = True) -> torch.Tensor:
+        """Return the mean loss of a token, with the gradient through states or without it."""
+        inputs, targets = self.one_hot(windows[:, :-1]), torch.tensor(windows[:, 1:])
+        state, states = None, []
+        for step in range(inputs.shape[1]):
+            hidden, state = self.layer(inputs[:, step : step + 1], state)
+            states.append(hidden)
+            state = state if keeps_state else state.detach()
+        return torch.nn.functional.cross_entropy(self.output(torch.cat(states, 1)).flatten(0, 1), targets.flatten())
+
+    def gradient(self, windows: np.ndarray, *, keeps_state: bool = True) -> torch.Tensor:
+        gradients = torch.autograd.grad(self.loss(windows, keeps_state=keeps_state), self.weights)
+        return torch.cat([gradient.flatten() for gradient in gradients])
+
+    def reach(self, ids: np.ndarray) -> list[float]:
+        """Return the norms of the gradients of the last loss by each state, which the layer then starts from."""
+        one_hot, targets, found = self.one_hot(ids[:, :-1]), torch.tensor(ids[:, -1]), []
+        for k in range(ids.shape[1] - 1):
+            _, state = self.layer(one_hot[:, : ids.shape[1] - 1 - k])
+            hidden, memory = state if isinstance(state, tuple) else (state, None)
+            hidden = hidden.detach().requires_grad_()
+            start = hidden if memory is None else (hidden, memory)
+            last = self.layer(one_hot[:, ids.shape[1] - 1 - k :], start)[0][:, -1] if k else hidden[0]
+            torch.nn.functional.cross_entropy(self.output(last), targets, reduction="sum").backward()
+            found.append(hidden.grad[0].norm(dim=1).mean().item())
+        return found
+
+    def radius(self) -> float:
+        """Return the spectral radius of the first square matrix that carries the state."""
+        matrix = self.layer.weight_hh_l0.detach().numpy()
+        return float(np.abs(np.linalg.eigvals(matrix[: matrix.shape[1]])).max())
+
+
+def untrained(model: str, vocab_size: int, seed: int = 0) -> Network:
+    return build_network(study.network_settings(*study.MODELS[model], 8, 8), vocab_size, seed)
+
+
 @pytest.mark.parametrize("model", ["scratch", "relu", "gru", "lstm"])
 def test_the_reach_is_the_gradient_of_a_layer_that_starts_from_an_earlier_state(model: str) -> None:
-    network = build_network(study.network_settings(*study.MODELS[model], 8, 8), 3, 0)
+    network = untrained(model, 3)
     factor = np.float32(60 if model == "scratch" else 2)
     network.load_weights({name: factor * weight for name, weight in network.weight_copies().items()})
-    arrays = network.weight_copies().items()
-    weights = {name.removeprefix("layers.0."): torch.from_numpy(weight).double() for name, weight in arrays}
-    if model == "scratch":
-        weights = {"weight_ih_l0": weights["W_xh"].T, "weight_hh_l0": weights["W_hh"].T, "bias_ih_l0": weights["b_h"],
-                   "output.weight": weights["W_hq"].T, "output.bias": weights["b_q"]}  # fmt: skip
-        weights["bias_hh_l0"] = torch.zeros(8)
-    layer = LAYERS.get(model, torch.nn.RNN)(3, 8, batch_first=True).double()
-    layer.load_state_dict({name: weight for name, weight in weights.items() if not name.startswith("output")})
     ids = np.random.default_rng(1).integers(0, 3, (5, 8))
-    one_hot, targets = (torch.eye(3, dtype=torch.float64)[torch.tensor(ids[:, :-1])], torch.tensor(ids[:, -1]))
-    for k, norm in enumerate(gradient_norms(model, network, ids)):
-        _, state = layer(one_hot[:, : 7 - k])
-        hidden, memory = state if model == "lstm" else (state, None)
-        hidden = hidden.detach().requires_grad_()
-        start = hidden if memory is None else (hidden, memory)
-        states = layer(one_hot[:, 7 - k :], start)[0][:, -1] if k else hidden[0]
-        logits = states @ weights["output.weight"].T + weights["output.bias"]
-        torch.nn.functional.cross_entropy(logits, targets, reduction="sum").backward()
-        assert norm == pytest.approx(hidden.grad[0].norm(dim=1).mean().item(), rel=1e-10)
+    assert gradient_norms(model, network, ids) == pytest.approx(InPyTorch(model, network).reach(ids), rel=1e-10)
 
 
 def test_randomized_truncation_nears_the_full_gradient_and_regular_truncation_does_not() -> None:
@@ -191,6 +213,7 @@ def test_the_rate_falls_to_zero_and_training_ends_at_a_gradient_that_is_not_fini
     assert seen == pytest.approx([0.01, 0.0075, 0.005, 0.0025])
     norms = iter([1.0, np.inf])
     monkeypatch.setattr(CompiledNetwork, "clip_gradients", lambda *_: next(norms))
+    small = task(np.tile([0, 1, 2, 1], 20), 3, num_minibatches=4, num_steps=8, num_hiddens=4)
     assert np.isnan(study._perplexity_after(small, (Truncation("full", 8), 0)))
     assert len(seen) == 5
 
@@ -221,7 +244,7 @@ def test_a_text_without_one_window_is_refused() -> None:
     with pytest.raises(DataError, match=r"train has 5 tokens: gradients\.num_steps must be at most 4"):
         draw_windows(np.arange(5), 1, 5, np.random.default_rng(0))
     with pytest.raises(DataError, match=r"val has too few tokens \(1\): perplexity needs at least 2"):
-        small_study(1, num_val=1)
+        small_study(1, IDS[:1])
 
 
 def test_rare_tokens_count_as_unknown() -> None:
@@ -240,83 +263,99 @@ SMALL = {
 }  # fmt: skip
 
 
-def small_study(num_threads: int, num_val: int = 50) -> tuple[dict[str, pd.DataFrame], dict[str, Any]]:
+IDS = np.random.default_rng(0).integers(0, 9, 500).astype(np.uint8)
+
+
+def small_study(num_threads: int, val: np.ndarray = IDS[:50], more: int = 0) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Study a text of which the most frequent tokens are kept, and nothing beyond the first 500."""
     params = load(PARAMS_FILE, "gradients", GradientsParams).model_copy(update=SMALL)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(study, "_MAX_VOCAB", 6)
-        patch.setattr(study, "_MAX_VAL_TOKENS", 50)
-        ids = np.random.default_rng(0).integers(0, 9, 500).astype(np.uint8)
-        return study_gradients(params, ids, ids[:num_val], 9, 0, num_threads)
+        for limit, value in (("VOCAB", 6), ("VAL_TOKENS", 50), ("TRAIN_TOKENS", 500)):
+            patch.setattr(study, f"_MAX_{limit}", value)
+        return study_gradients(params, np.append(IDS, IDS[:more]), val, 9, 0, num_threads)
 
 
 @pytest.fixture(scope="module")
-def small() -> tuple[dict[str, pd.DataFrame], dict[str, Any]]:
+def small() -> tuple[dict[str, Any], dict[str, Any]]:
     return small_study(1)
 
 
-# What the study sees: its text with rare tokens replaced, the windows of its seed, and its short training.
-IDS = keep_frequent(np.random.default_rng(0).integers(0, 9, 500), 6)
-WINDOWS = draw_windows(IDS, 64, 8, np.random.default_rng(0))
-SMALL_TASK = replace(task(IDS, 6, **SMALL), val_ids=IDS[:50])
+SEEN = np.where(IDS < 6, IDS, 0).astype(np.int64)
+"""What the study sees: rare tokens are replaced."""
 
 
-def columns_of(table: pd.DataFrame, **values: object) -> dict[str, list[Any]]:
-    """Return the other columns of the rows that have these values."""
+def windows_of(num_windows: int, rng: np.random.Generator) -> np.ndarray:
+    return SEEN[rng.integers(0, len(SEEN) - 8, num_windows)[:, None] + np.arange(9)]
+
+
+WINDOWS = windows_of(64, np.random.default_rng(0))
+
+
+def training(made: InPyTorch, seed: int) -> Iterator[None]:
+    """Train for four minibatches; stop before each."""
+    optimizer, rng = torch.optim.AdamW(made.weights, weight_decay=0), np.random.default_rng(seed)
+    for lr in (0.01, 0.0075, 0.005, 0.0025):
+        yield
+        optimizer.param_groups[0]["lr"] = lr
+        optimizer.zero_grad()
+        made.loss(windows_of(32, rng)).backward()
+        torch.nn.utils.clip_grad_norm_(made.weights, 1)
+        optimizer.step()
+
+
+def rows(table: pd.DataFrame, column: str, **values: object) -> list[float]:
     for name, value in values.items():
-        table = table[table[name] == value].drop(columns=name)
-    return table.to_dict("list")
+        table = table[table[name] == value]
+    return table[column].tolist()
 
 
 @pytest.mark.parametrize("model", ["scratch", "relu", "gru", "lstm"])
-def test_reach_and_radius_are_those_of_a_model_before_and_after_its_training(model: str, small: Any) -> None:
+def test_reach_and_radius_are_those_of_a_training_in_pytorch(model: str, small: Any) -> None:
     tables, summary = small
-    network = build_network(study.network_settings(*study.MODELS[model], 8, 8), 6, 0)
-    for moment, minibatch in (("initial", 0), ("trained", 4)):
-        norms = gradient_norms(model, network, WINDOWS)
-        expected = {"k": list(range(8)), "norm": (norms / norms[0]).tolist()}
-        assert columns_of(tables["reach"], model=model, moment=moment) == expected
-        if model in ("scratch", "relu"):
-            weights = network.named_weights()
-            matrix = weights["W_hh" if model == "scratch" else "layers.0.weight_hh_l0"].astype(np.float64)
-            radius = abs(np.linalg.eigvals(matrix)).max()
-            assert summary["spectral_radius"][model][moment] == radius
-            assert columns_of(tables["radius"], model=model, minibatch=minibatch) == {"spectral_radius": [radius]}
-        if moment == "initial":
-            list(train_briefly(network, IDS, SMALL_TASK.params, 0))
-    assert list(summary["spectral_radius"]) == ["scratch", "relu"]
+    made = InPyTorch(model, untrained(model, 6))
+    reaches, radii = [made.reach(WINDOWS)], [made.radius() for _ in training(made, 0)]
+    reaches.append(made.reach(WINDOWS))
+    radii.append(made.radius())
+    for moment, reach in zip(("initial", "trained"), reaches, strict=True):
+        found = rows(tables["reach"], "norm", model=model, moment=moment)
+        assert found == pytest.approx(np.array(reach) / reach[0], rel=1e-3)
+    if model in ("scratch", "relu"):
+        expected = pytest.approx([radii[at] for at in (0, 1, 2, 4)], rel=1e-4)
+        assert rows(tables["radius"], "spectral_radius", model=model) == expected
+        ends = pytest.approx({"initial": radii[0], "trained": radii[-1]}, rel=1e-4)
+        assert summary["spectral_radius"][model] == ends
 
 
-@pytest.mark.parametrize("cut", STRATEGIES)
-def test_truncations_are_measured_on_an_untrained_network_whose_states_last(cut: Truncation, small: Any) -> None:
-    tables, _ = small
-    rng = masks_rng(0)
-    model = study.small_network(SMALL_TASK, "scratch", 0)
-    study.scale_recurrence(model)
-    full = draw_gradients(model, WINDOWS, Truncation("full", 8), 1, rng)[0]
-    bias, spread = gradient_error(draw_gradients(model, WINDOWS, cut, 3, rng), full)
-    expected = {"bias": [bias], "spread": [spread], "standard_error": [spread / 3**0.5]}
-    assert columns_of(tables["truncation"], strategy=cut.strategy, length=cut.length) == expected
+@pytest.mark.parametrize("seed", [0, 1])
+def test_perplexities_are_those_of_a_training_in_pytorch(seed: int, small: Any) -> None:
+    made = InPyTorch("scratch", untrained("scratch", 6, seed))
+    assert len(list(training(made, seed))) == 4
+    found = rows(small[0]["trained"], "val_perplexity", strategy="full", seed=seed)
+    assert found == pytest.approx([made.loss(SEEN[None, :50]).exp().item()], rel=1e-6)
 
 
-@pytest.mark.parametrize("cut", [*STRATEGIES, Truncation("full", 8)])
-def test_perplexities_after_training_with_a_truncation(cut: Truncation, small: Any) -> None:
-    tables, _ = small
-    perplexities = [study._perplexity_after(SMALL_TASK, (cut, seed)) for seed in (0, 1)]
-    found = columns_of(tables["trained"], strategy=cut.strategy, length=cut.length)
-    assert found == {"seed": [0, 1], "val_perplexity": perplexities}
-    assert study._perplexity_after(replace(SMALL_TASK, val_ids=IDS[50:100]), (cut, 0)) != perplexities[0]
+def test_truncations_are_measured_on_an_untrained_network_whose_states_last(small: Any) -> None:
+    table, network = small[0]["truncation"], untrained("scratch", 6)
+    study.scale_recurrence(network)
+    made = InPyTorch("scratch", network)
+    full, cut = made.gradient(WINDOWS), made.gradient(WINDOWS, keeps_state=False)
+    assert rows(table, "bias", length=1) == pytest.approx([float((cut - full).norm() / full.norm())], rel=1e-4)
+    # A cut after every step leaves nothing to chance; of three draws, the standard error is a root of three smaller.
+    assert rows(table, "spread", length=1) == pytest.approx([0], abs=1e-9)
+    assert table["strategy"].tolist() == ["regular", "regular", "randomized"]
+    assert min(rows(table, "spread", length=4)) > 0.001
+    assert table["standard_error"].tolist() == pytest.approx((table["spread"] / 3**0.5).tolist())
 
 
 def test_the_study_has_a_row_for_everything_and_repeats(small: Any) -> None:
     tables, summary = small
-    assert list(tables["reach"]["model"].unique()) == ["scratch", "relu", "gru", "lstm"]
-    # Four models at two moments; three truncations and none, with two seeds; two models at four moments.
-    rows = {"reach": 4 * 2 * 8, "trained": 4 * 2}
-    assert {name: len(tables[name]) for name in rows} == rows
+    assert list(summary["spectral_radius"]) == ["scratch", "relu"]
+    # Four models at two moments; three truncations and none, with two seeds, none of which trains as another does.
+    assert {name: len(tables[name]) for name in ("reach", "trained")} == {"reach": 4 * 2 * 8, "trained": 4 * 2}
+    assert tables["trained"]["val_perplexity"].nunique() == 8
     assert str(list(tables["radius"]["minibatch"])) == str([0, 1, 2, 4] * 2)  # whole numbers
-    assert tables["trained"]["val_perplexity"].between(1, 12).all()
-    # Again, on two threads, and with more of val than is read.
-    again, same_summary = small_study(2, num_val=80)
+    # Again, on two threads, and with more of both splits than is read.
+    again, same_summary = small_study(2, IDS[:80], more=100)
     assert same_summary == summary
     for name, table in tables.items():
         pd.testing.assert_frame_equal(table, again[name], check_exact=True)

@@ -10,12 +10,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import reference
+from encoded_corpora import write_splits
 from seqlm.core.errors import ParamsError
 from seqlm.pipeline.ngrams import statistics
 from seqlm.pipeline.ngrams.statistics import CorpusStream, describe, fit_zipf, join_splits, vocabulary_growth
 from seqlm.vocab.corpus import build_corpus, load_corpus
 from seqlm.vocab.kinds import Kind
-from subwords import write_splits
 
 words = st.sampled_from(["a", "b", "<unk>", "the", "sea", "é", "漢字", "<pad>"])
 lines = st.lists(words, max_size=4).map(" ".join)
@@ -27,6 +27,10 @@ contents = st.lists(
 def whole_text(folder: Path, texts: list[str], kind: Kind, separator: str = "", min_freq: int = 0) -> CorpusStream:
     build_corpus(write_splits(folder, *texts), folder / "corpus", kind, separator, min_freq)
     return join_splits(load_corpus(folder / "corpus"), None, folder)
+
+
+def test_ngrams_that_occur_once_are_not_fitted() -> None:
+    assert fit_zipf(np.array([8, 4, 2, 1, 1]))["max_rank"] == 3
 
 
 @given(

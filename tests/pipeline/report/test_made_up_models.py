@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from devtools import CHROMIUM, Browser
+from chromium import CHROMIUM, Browser
 from made_scores import network, ngram
 from seqlm.core.files import read_csv, read_json, write_csv, write_json, write_text
 from seqlm.core.layout import Layout
@@ -62,7 +62,7 @@ def layout(tmp_path_factory: pytest.TempPathFactory) -> Layout:
     layout.config("small").unlink()
     for scores in map(layout.scores_of_ngrams, KINDS):
         scores.mkdir(parents=True, exist_ok=True)
-    Folds([], []).save(layout.folds)
+    Folds(bits=[], test_blocks=[]).write(layout.folds)
     for info, nll in SURPRISALS.items():
         save_made_up_score(layout, info, nll)
     for run in (RUN.name, OTHER.name):
@@ -87,7 +87,7 @@ def save_made_up_score(layout: Layout, info: ModelInfo, nll: float) -> None:
     }
     metadata: dict[str, object] = {"positions": [2.0, 1.5]} if info.token == "char" else {}
     if info.dynamic:
-        metadata = {"choices": {"dynamic_lr": 0.1}}
+        metadata = {"choices": {"dynamic_lr": 0.1, "dynamic_decay": 0.0}}
     folder = layout.scores_of_ngrams(info.counted_token or info.token)
     if info.family == "network":
         folder = layout.scores_of_run(info.members[0] if info.dynamic else info.name)

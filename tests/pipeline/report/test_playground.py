@@ -5,7 +5,6 @@ import hashlib
 import html
 import json
 import re
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -14,7 +13,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from devtools import CHROMIUM, Browser
+from chromium import CHROMIUM, Browser
+from firefox import FIREFOX, Firefox
+from node import NODE, Node
 from seqlm.core.files import write_csv, write_json
 from seqlm.core.layout import Layout
 from seqlm.models.index import Models
@@ -24,11 +25,12 @@ from seqlm.networks.initial import normal
 from seqlm.ngrams.counts.counting import count_ngrams
 from seqlm.pipeline.report import playground
 from seqlm.pipeline.report.playground import build_playground
-from seqlm.train.settings import write_config
+from seqlm.pipeline.train.configs import write_config
 from seqlm.vocab.corpus import SPLITS, build_corpus, load_split
 from seqlm.vocab.vocabulary import Vocab
 from small_runs import config, save_ngrams, save_run, write_models
 from smoke import ROOT
+from workspace import wait_until
 
 needs_browser = pytest.mark.skipif(CHROMIUM is None, reason="no Chromium on this machine")
 LEARNED = {"embedding": "learned", "num_layers": 2}
@@ -124,11 +126,36 @@ def choose(browser: Browser, *names: str) -> None:
     settled(browser)
 
 
-def compute(browser: Browser) -> None:
-    """Have the page itself run the scripts of its worker, so that they can be called."""
+def compute(browser: Browser) -> Browser:
+    """Have the page itself run the scripts of its worker, so that they can be called; return its browser."""
     scripts = "[...document.querySelectorAll('script.computing')].map(one => one.textContent).join('\\n')"
     browser.run(browser.run(scripts))
     browser.run("begin({data, blocks})")
+    return browser
+
+
+@pytest.fixture(
+    params=[
+        pytest.param("Chromium", marks=needs_browser),
+        pytest.param("Node", marks=pytest.mark.skipif(NODE is None, reason="no Node on this machine")),
+    ]
+)
+def calculator(request: pytest.FixtureRequest, project: Layout) -> Iterator[Browser | Node]:
+    """What the worker of the page computes, in a page or without one."""
+    if request.param == "Chromium":
+        yield compute(request.getfixturevalue("page"))
+    else:
+        with Node(project.playground) as node:
+            yield node
+
+
+def wait_for_answers(browser: Browser, job: str, count: int, action: str) -> None:
+    """Do something, and wait until the page has got so many answers to a kind of job."""
+    browser.run(f"""new Promise(resolve => {{
+      let left = {count};
+      worker.addEventListener("message", ({{data}}) => {{ if (data.job === "{job}" && !--left) resolve(); }});
+      {action}
+    }})""")
 
 
 def probabilities(model: LanguageModel, contexts: list[str]) -> np.ndarray:
@@ -142,7 +169,7 @@ def probabilities(model: LanguageModel, contexts: list[str]) -> np.ndarray:
     return found
 
 
-def compare(browser: Browser, layout: Layout, num_contexts: int) -> dict[str, float]:
+def compare(calculator: Browser | Node, layout: Layout, num_contexts: int) -> dict[str, float]:
     """Return the largest difference between the page's probabilities and Python's for each model of the page.
 
     Half of the contexts are beginnings of test, the others come from its middle. Raises AssertionError if the page's do
@@ -156,9 +183,9 @@ def compare(browser: Browser, layout: Layout, num_contexts: int) -> dict[str, fl
     contexts = [
         test[start : start + length] for start, length in zip(starts, rng.integers(1, 21, num_contexts), strict=True)
     ]
-    for name in browser.run("names"):
-        browser.run(f"one = () => new Reading(models.get('{name}'), data.begin)")
-        shown = browser.run(f"""Promise.all({json.dumps(contexts)}.map(async text => {{
+    for name in calculator.run("[...models.keys()]"):
+        calculator.run(f"one = () => new Reading(models.get('{name}'), data.begin)")
+        shown = calculator.run(f"""Promise.all({json.dumps(contexts)}.map(async text => {{
           const reading = one();
           await reading.read(Array.from(text, char => idOf.get(char)));
           return Array.from(reading.probs());
@@ -176,10 +203,8 @@ def limit(name: str) -> float:
     return 5e-4 if name in ROUNDED else 1e-5
 
 
-@needs_browser
-def test_every_model_gives_the_probabilities_of_python(page: Browser, project: Layout) -> None:
-    compute(page)
-    differences = compare(page, project, 40)
+def test_every_model_gives_the_probabilities_of_python(calculator: Browser | Node, project: Layout) -> None:
+    differences = compare(calculator, project, 40)
     # Orders 2 and 3; every run over characters but the chapter's with random minibatches.
     ngrams = {f"char-kneser-ney-{n}" for n in (2, 3)}
     assert set(differences) == ngrams | {*RUNS} - {"words", "drawn", "attending"}
@@ -196,8 +221,7 @@ def test_the_models_of_the_book_give_the_probabilities_of_python(browser: Browse
         pytest.skip("needs a finished run of the project: dvc repro")
     open_page(browser, layout.playground)
     assert layout.playground.stat().st_size <= 4_500_000
-    compute(browser)
-    differences = compare(browser, layout, 200)
+    differences = compare(compute(browser), layout, 200)
     assert {name for name, value in differences.items() if value > limit(name)} == set()
 
 
@@ -213,20 +237,18 @@ def test_weights_are_rounded_to_their_bits() -> None:
     assert np.abs(decoded / random - 1)[exponents > 0].max() <= 2**-21
 
 
-@needs_browser
-def test_shannons_bounds_ranks_of_guesses_and_temperatures(page: Browser) -> None:
+def test_shannons_bounds_ranks_of_guesses_and_temperatures(calculator: Browser | Node) -> None:
     # Of four characters, two were right at once, one took two guesses and one three: q = (1/2, 1/4, 1/4).
     # Upper: 1/2 + 2/4 + 2/4 = 1.5. Lower: 1 (1/4) log 1 + 2 (0) log 2 + 3 (1/4) log 3 = 0.75 log2 3.
-    exact = page.run("shannonBounds([1, 1, 2, 3], 27)")
+    exact = calculator.run("shannonBounds([1, 1, 2, 3], 27)")
     assert (exact["lower"], exact["upper"]) == (pytest.approx(0.75 * np.log2(3)), 1.5)
-    compute(page)
     # The unknown character, the first, is never guessed; of equally likely ones the first comes first.
-    assert page.run("[1, 2, 3, 4].map(token => rankOf([0.4, 0.1, 0.3, 0.1, 0.1], token))") == [2, 1, 3, 4]
+    assert calculator.run("[1, 2, 3, 4].map(token => rankOf([0.4, 0.1, 0.3, 0.1, 0.1], token))") == [2, 1, 3, 4]
     # Without it, 0.4, 0.3, 0.2 remain to be drawn; temperature 1/2 squares them.
     drawn = "Array.from(drawnWith(Float64Array.of(0.1, 0.4, 0.3, 0.2), {}))"
-    assert page.run(drawn.format(1)) == pytest.approx([0, 4 / 9, 3 / 9, 2 / 9])
-    assert page.run(drawn.format(0.5)) == pytest.approx([0, 16 / 29, 9 / 29, 4 / 29])
-    assert page.run(drawn.format(0)) == [0, 1, 0, 0]
+    assert calculator.run(drawn.format(1)) == pytest.approx([0, 4 / 9, 3 / 9, 2 / 9])
+    assert calculator.run(drawn.format(0.5)) == pytest.approx([0, 16 / 29, 9 / 29, 4 / 29])
+    assert calculator.run(drawn.format(0)) == [0, 1, 0, 0]
 
 
 def bits_of(layout: Layout, name: str, text: str) -> list[float]:
@@ -262,7 +284,7 @@ def test_lines_accents_and_beginnings_are_read_as_in_python(
     layout = write_project(tmp_path, normalise, separator)
     layout.playground.write_text(build_playground(layout), encoding="utf-8")
     open_page(browser, layout.playground)
-    text = "The sea \n came,\n\nin se\u0301a"  # an accent of its own makes one unknown character with its letter
+    text = "The sea \n came,\f\nin the\u2028se\u0301a"  # an accent makes one unknown character with its letter
     type_text(browser, text)
     for place, name in enumerate(browser.run("chosen()")):
         scored = Models(layout, num_threads=1)[name].score_text(text)
@@ -299,7 +321,6 @@ def test_an_old_answer_is_grey_and_never_shown_as_a_new_one(page: Browser) -> No
     assert page.run(f"find('text').value = 'x'.repeat(1500); setText(); {shown}") == 3
     page.run("find('text').value = 'the sea'; setText()")  # before the first is read
     settled(page)
-    time.sleep(0.3)
     assert page.run("app.cards.map(card => card.text.textContent)") == ["the sea"] * 3
     # Too long a text is cut, and the page says so.
     type_text(page, "a" * 2100)
@@ -385,10 +406,8 @@ def test_the_same_seed_writes_the_same_text(page: Browser, project: Layout) -> N
     assert page.run("find('written').children[3].textContent").startswith("the s" + expected)
 
 
-@needs_browser
-def test_units_are_ranked_by_what_they_track_and_measured_on_other_text(page: Browser) -> None:
-    compute(page)
-    found = page.run("""(() => {
+def test_units_are_ranked_by_what_they_track_and_measured_on_other_text(calculator: Browser | Node) -> None:
+    found = calculator.run("""(() => {
       const random = randomNumbers(1), values = Array.from({length: 600}, () => Math.floor(random() * 3));
       // Unit 2 follows the class; unit 1 does so on the first half only, where it is chosen.
       const chosen = (value, i) => i < 300 ? value % 2 : random();
@@ -418,9 +437,9 @@ def test_the_map_of_units_follows_the_text(page: Browser) -> None:
     page.wait("find('coloured').textContent === 'the sea came'")
     assert unit in page.run("[...find('map').rows].slice(1).map(row => row.cells[0].textContent)")
     # An answer about an emptied text is not shown.
-    page.run("find('text').value = 'the sea went'; setText(); find('text').value = ''; setText()")
+    emptied = "find('text').value = 'the sea went'; setText(); find('text').value = ''; setText()"
+    wait_for_answers(page, "units", 1, emptied)
     settled(page)
-    time.sleep(0.3)
     assert page.run("find('units-said').textContent + find('coloured').textContent") == "Type a text first.the sea came"
     page.run("find('map').rows[2].querySelector('button').click()")
     assert page.run("find('units-said').textContent") == "Type a text first."
@@ -470,9 +489,20 @@ def test_the_game_is_played_with_the_keyboard_and_scores_the_models_on_the_same_
     page.wait("find('scores').className === ''")
     assert page.run("[...app.game.models.keys()].sort()") == sorted(page.run("chosen()"))
     assert page.run("app.game.models.get('elman').bits.length") == 11
-    page.run("reveal(); startGame()")
-    time.sleep(0.3)
+    wait_for_answers(page, "score", 3, "reveal(); startGame()")
     assert page.run("app.game.models.size") == 0
+
+
+@pytest.mark.skipif(FIREFOX is None, reason="no Firefox on this machine")
+def test_the_page_works_in_firefox(project: Layout, tmp_path: Path) -> None:
+    with Firefox(tmp_path) as firefox:
+        firefox.open(project.playground)
+        wait_until(lambda: firefox.run("document.querySelector('.card') && !document.querySelector('.card.old')"))
+        assert firefox.run("document.getElementById('failed').hidden")
+        text = firefox.run("document.getElementById('text').value")
+        shown = firefox.run("[...document.querySelectorAll('.score b')].map(one => parseFloat(one.textContent))")
+        names = firefox.run("[...document.querySelectorAll('.card select')].map(one => one.value)")
+    assert shown == pytest.approx([np.mean(bits_of(project, name, text)) for name in names], abs=0.006)
 
 
 @needs_browser

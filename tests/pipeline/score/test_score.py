@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import small_training
-from seqlm.core.files import read_npy, write_npy
+from encoded_corpora import build
 from seqlm.core.layout import Layout
 from seqlm.models import ngrams
 from seqlm.networks.building import open_network
@@ -22,10 +22,9 @@ from seqlm.pipeline.score.scores import TRAIN_SUBSET, load_scores, load_scores_f
 from seqlm.vocab.corpus import SPLITS, load_split
 from seqlm.vocab.kinds import KINDS
 from seqlm.vocab.vocabulary import Vocab
-from small_runs import LINES, ngram_models, write_models, write_run
+from small_runs import LINES, ngram_models, replace_split, write_models, write_run
 from smoke import change_params
 from stages_by_hand import RunStage, refused, run_command, succeeded
-from subwords import build
 
 SMALL_DYNAMIC = {"score.dynamic.lrs": [0.001], "score.dynamic.decays": [0.01]}
 WORD_TO_CHAR = "char-by-word-kneser-ney-3"
@@ -73,8 +72,7 @@ def test_only_scores_on_test_and_diagnostics_depend_on_test(
     found = []
     for seed in (None, 0):
         for kind in KINDS if seed is not None else ():
-            path = layout.corpus(kind) / "test.npy"
-            write_npy(path, np.random.default_rng(seed).permutation(read_npy(path)))
+            replace_split(layout.corpus(kind), "test", np.random.default_rng(seed).permutation)
         succeeded(run_stage("score", *arguments))
         found.append([load_scores(path.parent) for path in sorted(layout.scores.rglob("score.json"))])
     assert any(score.info.dynamic for score in found[0])

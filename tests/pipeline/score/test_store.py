@@ -29,16 +29,16 @@ from seqlm.vocab.vocabulary import SplitInfo, Vocab
 
 
 def test_a_score_is_stored_with_all_that_is_known_of_the_model(tmp_path: Path) -> None:
-    info = ngram("a+b", dynamic=True, members=("a",), counted_token="word")
-    stored = score(info, {"val": np.array([1.0, np.inf]), "test": np.array([0.5])}, {"choices": {"x": 1.5}})
-    save_scores(tmp_path / "a+b", stored)
-    loaded = load_scores(tmp_path / "a+b")
+    info = ngram("a+dynamic", dynamic=True, members=("a",), counted_token="word")
+    stored = score(info, {"val": np.array([1.0, np.inf]), "test": np.array([0.5])}, {"positions": [1.5, None]})
+    save_scores(tmp_path / "a+dynamic", stored)
+    loaded = load_scores(tmp_path / "a+dynamic")
     assert (loaded.info, loaded.metrics, loaded.metadata) == (info, stored.metrics, stored.metadata)
     assert {split: nll.tolist() for split, nll in loaded.nll.items()} == {"val": [1.0, np.inf], "test": [0.5]}
     assert isinstance(loaded.nll["val"].base, np.memmap)  # read when it is needed
-    (tmp_path / "a+b" / "val.npy").unlink()
+    (tmp_path / "a+dynamic" / "val.npy").unlink()
     with pytest.raises(DataError, match=r"val\.npy: no such file"):
-        load_scores(tmp_path / "a+b")
+        load_scores(tmp_path / "a+dynamic")
 
 
 def test_scores_that_are_no_longer_made_are_removed(tmp_path: Path) -> None:

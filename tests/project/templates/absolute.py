@@ -3,9 +3,8 @@
 from collections.abc import Mapping, Sequence
 from typing import Any, Self
 
-from seqlm.ngrams.counts.count_tables import Ids, NgramCounts, Probs, Rows
-from seqlm.ngrams.models.base import Fit, NGramModel
-from seqlm.ngrams.settings import NgramsParams
+from seqlm.ngrams.counts.count_tables import NgramCounts, Probs, Rows
+from seqlm.ngrams.models.base import NGramModel
 
 
 class AbsoluteDiscounting(NGramModel):
@@ -21,11 +20,6 @@ class AbsoluteDiscounting(NGramModel):
     def __init__(self, counts: NgramCounts, order: int, discount: float) -> None:
         """Prepare the model from counts of at least its order."""
         self.counts, self.order, self.discount = counts, order, discount
-
-    @classmethod
-    def fit(cls, counts: NgramCounts, val_ids: Ids, params: NgramsParams) -> Fit:  # noqa: ARG003 (for other methods)
-        """Take the discount from the settings."""
-        return Fit({"discount": params.absolute_discount})
 
     @classmethod
     def build(cls, counts: NgramCounts, settings: Mapping[str, Any]) -> Sequence[Self]:

@@ -21,6 +21,7 @@ _TAB, _SPACE, _LINE_END = ord("\t"), ord(" "), ord("\n")
 _TEN = np.uint64(10)
 _NUL, _RETURN, _BACKSLASH = 0, ord("\r"), ord("\\")
 _NINE, _PLUS, _EXPONENT = np.uint64(ord("9")), ord("+"), ord("e")
+_MINUS_INFINITY = np.frombuffer(b"-inf", np.uint8)
 _FNV_BASIS, _FNV_PRIME = np.uint64(0xCBF2_9CE4_8422_2325), np.uint64(0x100_0000_01B3)
 DECIMALS = 8
 """Of the logarithms in an ARPA file."""
@@ -111,8 +112,16 @@ def _write_logarithm(prob: float, text: Bytes, end: int) -> int:
 
 
 @compiled(nogil=True)
+def skip_blank_lines(text: Bytes, position: int) -> int:
+    """Return where the first line from a position on begins that is not blank."""
+    while position < len(text) and _is_separator(text[position]):
+        position += 1
+    return position
+
+
+@compiled(nogil=True)
 def read_lines(
-    text: Bytes, position: int, order: int, logs: Floats, words: Hashes, spans: Longs
+    text: Bytes, position: int, logs: Floats, words: Longs, spans: Longs
 ) -> tuple[int, int, bool]:
     """Read lines of n-grams in the ARPA format from a position on, at most as many as ``logs`` has
     rows.
@@ -122,14 +131,11 @@ def read_lines(
     lines were read, the position of the next line, which is a section's if it begins with a
     backslash, and whether the line there is no n-gram.
     """
-    rows = 0
+    order, rows = words.shape[1], 0
     while rows < len(logs):
-        position = _after_blanks(text, position)
-        while position < len(text) and text[position] == _LINE_END:
-            position = _after_blanks(text, position + 1)
+        position = line = skip_blank_lines(text, position)
         if position == len(text) or text[position] == _BACKSLASH:
             break
-        line = position
         logs[rows, 0], position = _number(text, position)
         for word in range(order if position >= 0 else 0):
             position = begin = _after_blanks(text, position)
@@ -171,15 +177,29 @@ def _after_blanks(text: Bytes, position: int) -> int:
 
 @compiled(nogil=True)
 def _number(text: Bytes, position: int) -> tuple[float, int]:
-    """Return the number at a position and where it ends, -1 if there is none."""
-    digits, decimals, position = _decimal(text, position)
-    if 0 <= position < len(text) and (text[position] | 0x20) == _EXPONENT:
-        exponent, _, position = _decimal(text, position + 1)
+    """Return the number at a position, which may be minus infinity, and where it ends, -1 if there
+    is none."""
+    digits, decimals, end = _decimal(text, position)
+    if end < 0 and _is_minus_infinity(text, position):
+        digits, end = -np.inf, position + 4
+    elif 0 <= end < len(text) and (text[end] | 0x20) == _EXPONENT:
+        exponent, _, end = _decimal(text, end + 1)
         decimals -= int(exponent)
-    if position < 0 or (position < len(text) and not _is_separator(text[position])):
+    if end < 0 or (end < len(text) and not _is_separator(text[end])):
         return 0.0, -1
     # Up to 15 digits and powers of 22, both are exact, so that the quotient is the nearest number.
-    return digits / 10.0**decimals if decimals > 0 else digits * 10.0**-decimals, position
+    return digits / 10.0**decimals if decimals > 0 else digits * 10.0**-decimals, end
+
+
+@compiled(nogil=True)
+def _is_minus_infinity(text: Bytes, position: int) -> bool:
+    """Return whether ``-inf`` begins at a position."""
+    if len(text) - position < len(_MINUS_INFINITY):
+        return False
+    for index in range(len(_MINUS_INFINITY)):
+        if text[position + index] | 0x20 != _MINUS_INFINITY[index] | 0x20:
+            return False
+    return True
 
 
 @compiled(nogil=True)

@@ -2,7 +2,7 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
@@ -10,17 +10,6 @@ from numpy.typing import NDArray
 
 from seqlm.core.elementary import log
 from seqlm.ngrams.counts.count_tables import Ids, NgramCounts, Probs, Rows
-from seqlm.ngrams.settings import NgramsParams
-
-
-@dataclass(frozen=True)
-class Fit:
-    """How a smoothing method is set for a text."""
-
-    settings: Mapping[str, Any] = field(default_factory=dict)
-    """What :meth:`NGramModel.build` needs, as values of JSON."""
-    tables: Mapping[str, Sequence[Mapping[str, float]]] = field(default_factory=dict)
-    """The rows of tables that show how the settings were chosen, by the tables' names."""
 
 
 class NGramModel(ABC):
@@ -42,6 +31,8 @@ class NGramModel(ABC):
     """Tokens that an n-gram of this model spans; 0 for the uniform model."""
     chosen_on_val: bool = False
     """Whether settings of the model were chosen on val."""
+    schema: ClassVar[Any] = dict[str, Any]
+    """The type of stored settings."""
 
     @property
     def name(self) -> str:
@@ -54,14 +45,9 @@ class NGramModel(ABC):
         return {}
 
     @classmethod
-    def fit(cls, counts: NgramCounts, val_ids: Ids, params: NgramsParams) -> Fit:  # noqa: ARG003
-        """Choose the method's settings. By default it has none."""
-        return Fit()
-
-    @classmethod
     def build(cls, counts: NgramCounts, settings: Mapping[str, Any]) -> Sequence[Self]:
-        """Return the models of this method, the lowest order first; ``settings`` are those that
-        :meth:`fit` chose."""
+        """Return the models of this method, the lowest order first; ``settings`` are what is
+        stored of it."""
         raise NotImplementedError  # a model that another program made is read from a file
 
     @property

@@ -4,7 +4,7 @@ A model stores no probability: each is computed from whole numbers when it is as
 of tens of millions of n-grams, which may be mapped from files, need little memory.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Self
@@ -12,9 +12,9 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from seqlm.ngrams.counts.count_tables import BLOCK_ROWS, Ids, NgramCounts, Probs, Rows, Table
-from seqlm.ngrams.models.base import Fit, NGramModel
-from seqlm.ngrams.settings import NgramsParams, Unknown
+from seqlm.ngrams.counts.count_tables import BLOCK_ROWS, NgramCounts, Probs, Rows, Table
+from seqlm.ngrams.models.base import NGramModel
+from seqlm.ngrams.settings import KneserNeySettings, Unknown
 
 Discounts = tuple[float, float, float]
 
@@ -23,6 +23,16 @@ FALLBACK_DISCOUNTS: Discounts = (0.5, 1.0, 1.5)
 
 All three are replaced: keeping the valid ones made models of order 3 worse on most texts that were
 tried."""
+
+
+def describe_fallback(orders: Iterable[int]) -> str:
+    """Return what a user should know about the orders with the fallback discounts."""
+    replaced = ", ".join(map(str, sorted(orders)))
+    discounts = ", ".join(f"{discount:g}" for discount in FALLBACK_DISCOUNTS)
+    return (
+        f"the estimated Kneser-Ney discounts of order {replaced} are not valid: "
+        f"{discounts} replace them"
+    )
 
 
 @dataclass(frozen=True)
@@ -81,15 +91,15 @@ def _discounts_of(counts: NDArray[np.integer], discounts: Discounts) -> Probs:
 def _estimate_discounts(adjusted: NDArray[np.integer]) -> Discounts:
     """Return the discounts that follow from the counts of counts.
 
-    If one of them is negative, larger than its count or undefined, the fallback replaces all three.
+    If one of them is negative or undefined, the fallback replaces all three. None is larger than
+    its count.
     """
     ones, twos, threes, fours = (int(np.count_nonzero(adjusted == k)) for k in (1, 2, 3, 4))
     if not (ones and twos and threes):
         return FALLBACK_DISCOUNTS
     y = ones / (ones + 2 * twos)
     discounts = 1 - 2 * y * twos / ones, 2 - 3 * y * threes / twos, 3 - 4 * y * fours / threes
-    is_valid = all(0 <= discount <= count for count, discount in enumerate(discounts, start=1))
-    return discounts if is_valid else FALLBACK_DISCOUNTS
+    return discounts if min(discounts) >= 0 else FALLBACK_DISCOUNTS
 
 
 class KneserNey(NGramModel):
@@ -107,6 +117,7 @@ class KneserNey(NGramModel):
 
     smoothing = "kneser-ney"
     backoff = "lower"
+    schema = KneserNeySettings
 
     def __init__(
         self,
@@ -134,12 +145,6 @@ class KneserNey(NGramModel):
         highest = self.counts.table(self.order)
         of_highest = OrderStatistics.of(highest, highest.counts)
         return [*(lower[n] for n in range(1, self.order)), of_highest]
-
-    @classmethod
-    def fit(cls, counts: NgramCounts, val_ids: Ids, params: NgramsParams) -> Fit:  # noqa: ARG003
-        """Give ``<unk>`` the share that Good and Turing estimate, which costs least on texts with
-        new words."""
-        return Fit({"unknown": "good_turing"})
 
     @classmethod
     def build(cls, counts: NgramCounts, settings: Mapping[str, Any]) -> Sequence[Self]:

@@ -1,49 +1,29 @@
 """The list of smoothing methods, and their models on disk.
 
 To add a method, write a subclass of :class:`~seqlm.ngrams.models.base.NGramModel` in a module of
-its own, and append it to the list. If it has settings, they belong in
-:class:`~seqlm.ngrams.settings.NgramsParams` and ``params.yaml``.
+its own, and append it to the list. The pipeline chooses its settings.
 
 On disk the models of a text are its counts as arrays, and ``models.json`` with the settings.
 """
 
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
+from pydantic import Field, TypeAdapter, model_validator
 
-from seqlm.core.errors import ParamsError
-from seqlm.core.files import (
-    VocabKey,
-    read_checksummed,
-    read_npy,
-    require_vocab,
-    write_checksummed,
-    write_npy_blocks,
-)
+from seqlm.core.errors import DataError, ParamsError
 from seqlm.core.layout import MODEL_FORMAT
-from seqlm.ngrams.counts.count_tables import BLOCK_ROWS, Ids, NgramCounts
-from seqlm.ngrams.models.base import Fit, NGramModel, Uniform
+from seqlm.core.stored import Digests, Stored, VocabKey, read_array, require_vocab, write_array
+from seqlm.ngrams.counts.count_tables import NgramCounts, Table
+from seqlm.ngrams.models.base import NGramModel, Uniform
 from seqlm.ngrams.models.kneser_ney import KneserNey
 from seqlm.ngrams.models.laplace import Laplace
-from seqlm.ngrams.settings import NgramsParams
 
 SMOOTHINGS: tuple[type[NGramModel], ...] = (Uniform, Laplace, KneserNey)
 """In the order of the tables."""
-
-
-def fit_smoothings(
-    counts: NgramCounts, val_ids: Ids, params: NgramsParams, *, has_unknown: bool = True
-) -> dict[str, Fit]:
-    """Return how each smoothing method is set for a text: the counts come from train, choices from
-    val.
-
-    ``has_unknown``: whether a text may have tokens that the vocabulary lacks.
-    """
-    fits = {method.smoothing: method.fit(counts, val_ids, params) for method in SMOOTHINGS}
-    return fits if has_unknown else fits | {KneserNey.smoothing: Fit({"unknown": "uniform"})}
 
 
 def build_models(
@@ -60,7 +40,34 @@ def build_models(
 
 NGRAMS_FILE = "models.json"
 """The file that says what the models of a folder are."""
-_ADVICE = "count again"
+_MAX_COUNT = 1 << 53
+"""The largest sum of counts: floats hold each integer up to here."""
+
+
+class NgramsFile(Stored):
+    """The content of ``models.json``."""
+
+    version = MODEL_FORMAT
+    advice = "count again"
+
+    vocab: VocabKey
+    starts: Annotated[list[Annotated[int, Field(ge=0)]], Field(min_length=1)]
+    """Of the n-grams of each order, the row of the one that begins the text."""
+    settings: dict[str, dict[str, Any]]
+    """Smoothing method -> its settings."""
+    models: list[Any]
+    """What each model is."""
+    sha256: Digests
+    """Of the arrays."""
+
+    @model_validator(mode="after")
+    def _settings_fit(self) -> Self:
+        for method in SMOOTHINGS:
+            if method.smoothing in self.settings:
+                TypeAdapter(method.schema).validate_python(self.settings[method.smoothing])
+        if len(self.settings.get("laplace", {}).get("epsilons", ())) > len(self.starts):
+            raise ValueError("laplace has epsilons of orders that were not counted")
+        return self
 
 
 def save_models(
@@ -76,16 +83,15 @@ def save_models(
     ``settings`` has those of each smoothing method by its name; ``infos`` say what each model is.
     Each array takes the smallest integer type that holds it.
     """
+    digests = {}
     for order, table in enumerate(counts.tables, start=1):
-        for name, array in (("keys", table.keys), ("counts", table.counts)):
+        for array, name in (table.keys, f"keys_{order}.npy"), (table.counts, f"counts_{order}.npy"):
             dtype = np.min_scalar_type(array.max(initial=0))
-            blocks = (
-                array[start : start + BLOCK_ROWS] for start in range(0, len(array), BLOCK_ROWS)
-            )
-            write_npy_blocks(folder / f"{name}_{order}.npy", dtype, len(array), blocks)
-    description = {"vocab": list(vocab), "starts": counts.starts, "settings": settings}
-    description |= {"format": MODEL_FORMAT, "models": list(infos)}
-    write_checksummed(folder / NGRAMS_FILE, description)
+            digests[name] = write_array(folder / name, array, dtype)
+    starts, models = list(map(int, counts.starts)), list(infos)
+    NgramsFile(vocab=vocab, starts=starts, settings=settings, models=models, sha256=digests).write(
+        folder / NGRAMS_FILE
+    )
 
 
 def load_kneser_ney(folder: Path, vocab: VocabKey, order: int | None = None) -> KneserNey:
@@ -104,31 +110,46 @@ def load_kneser_ney(folder: Path, vocab: VocabKey, order: int | None = None) -> 
     )
 
 
-def read_infos(folder: Path) -> list[dict[str, Any]]:
-    """Return what each model of a folder is, without reading the counts. Raises DataError."""
-    infos: list[dict[str, Any]] = _read_description(folder)["models"]
-    return infos
-
-
-def _read_description(folder: Path) -> dict[str, Any]:
-    return read_checksummed(folder / NGRAMS_FILE, MODEL_FORMAT, _ADVICE)
-
-
 def load_counts(folder: Path, vocab: VocabKey) -> tuple[NgramCounts, dict[str, dict[str, Any]]]:
     """Return the counts, and the settings of each smoothing method, for :func:`build_models`.
 
-    Raises DataError if a file is missing, or if the models have another vocabulary.
+    Raises DataError if a file is missing or was changed, if its numbers are no counts, or if the
+    models have another vocabulary.
     """
-    description = _read_description(folder)
-    require_vocab(folder / NGRAMS_FILE, description["vocab"], vocab, _ADVICE)
+    path = folder / NGRAMS_FILE
+    description = NgramsFile.read(path)
+    require_vocab(path, description.vocab, vocab, description.advice)
 
     def array(name: str) -> NDArray[np.integer]:
         """Return an array as it is stored, mapped into memory."""
-        stored = np.asarray(read_npy(folder / name, mmap=True))  # whose elements are read faster
+        stored = read_array(folder / name, description.sha256.get(name, ""), description.advice)
         # Keys of 64 bits leave the sign free. Without one, arithmetic with other integers would use
         # floats.
         return stored.view(np.int64) if stored.dtype == np.uint64 else stored
 
-    orders = range(1, len(description["starts"]) + 1)
-    arrays = [(array(f"keys_{order}.npy"), array(f"counts_{order}.npy")) for order in orders]
-    return NgramCounts(arrays, description["starts"]), description["settings"]
+    counts = NgramCounts((), description.starts)
+    for order, start in enumerate(description.starts, start=1):
+        counts.append(array(f"keys_{order}.npy"), array(f"counts_{order}.npy"))
+        table = counts.table(order)
+        if start >= len(table) or not _is_valid(table, vocab[0]):
+            problem = f"the numbers of order {order} are no counts of this vocabulary"
+            raise DataError(f"{folder}: {problem}: {description.advice}")
+    return counts, description.settings
+
+
+def _is_valid(table: Table, vocab_size: int) -> bool:
+    """Return whether a table has a count for each key, and sorted keys of which all prefixes are in
+    the table below, or at order 1 those of all tokens."""
+    keys, num_keys = table.keys, vocab_size * len(table.below or (0,))
+    if len(keys) != len(table.counts) or (table.below is None and len(keys) != vocab_size):
+        return False
+
+    def is_valid(rows: slice) -> bool:
+        part, counts = keys[max(rows.start - 1, 0) : rows.stop], table.counts[rows]
+        return bool((part[1:] > part[:-1]).all() and counts.min() >= 0)
+
+    return (
+        all(map(is_valid, table.blocks()))
+        and (len(keys) == 0 or 0 <= keys[0] <= keys[-1] < num_keys)
+        and table.counts.sum(dtype=np.float64) <= _MAX_COUNT
+    )

@@ -21,6 +21,7 @@ CANNOT_CHANGE_NUMBERS = {
     "seqlm.pipeline.dvc_watchdog": "ends a stage with DVC",
     "seqlm.pipeline.harness": "options, messages and exit codes of all scripts",
     "seqlm.networks.kinds": "the names of networks: the code of a run has the module of its own",
+    "seqlm.pipeline.train.interrupts": "when a training stops before its end",
     "seqlm.train.callbacks": "what is shown during training, and when checkpoints are saved",
 }
 """Modules of which no change reruns a stage, and what they do."""

@@ -9,10 +9,10 @@ from typing import Annotated, Any
 from pydantic import AfterValidator, Field
 
 from seqlm.core.settings import Device, NumThreads, Section, Seed, check
-from seqlm.ngrams.settings import NgramsParams
 from seqlm.pipeline.download.settings import DownloadParams
 from seqlm.pipeline.generate.settings import GenerateParams
 from seqlm.pipeline.gradients.settings import GradientsParams
+from seqlm.pipeline.ngrams.settings import NgramsParams
 from seqlm.pipeline.preprocess.settings import PreprocessParams
 from seqlm.pipeline.score.settings import ScoreParams
 from seqlm.pipeline.sine.settings import SineParams

@@ -14,7 +14,7 @@ import requests
 from pydantic import Field
 
 from seqlm.core.errors import DataError, DownloadError, ParamsError, SeqlmError
-from seqlm.core.files import atomic_write, open_maybe_gzipped, sha256_of_file, writing
+from seqlm.core.files import atomic_write, open_unpacked, sha256_of_file, writing
 from seqlm.core.progress import Log
 from seqlm.core.settings import Section
 
@@ -137,7 +137,7 @@ def _record(name: str, requested: str, reason: str | None = None) -> dict[str, A
 
 
 def copy_text_file(path: Path, text: Path, name: str | None = None) -> dict[str, Any]:
-    """Copy a user's own text file, unpacked if it is gzip, to ``text`` and return its record.
+    """Copy a user's own text file, unpacked if it is packed, to ``text`` and return its record.
 
     Raises DataError, which calls it by ``name`` or its path, if it is not a regular file, or is
     empty or broken.
@@ -148,7 +148,7 @@ def copy_text_file(path: Path, text: Path, name: str | None = None) -> dict[str,
     with (
         atomic_write(text) as temporary,
         temporary.open("wb") as target,
-        open_maybe_gzipped(path, name) as source,
+        open_unpacked(path, name) as source,
     ):
         while block := source.read(_BLOCK_BYTES):
             with writing(text):  # a full disk is not the fault of the text that is read

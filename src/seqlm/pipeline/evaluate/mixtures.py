@@ -13,7 +13,7 @@ from seqlm.core.elementary import exp
 from seqlm.core.files import remove_others
 from seqlm.core.layout import Layout
 from seqlm.core.metrics import Nll
-from seqlm.models.info import mixture_info, write_description
+from seqlm.models.info import Metadata, ModelFile, mixture_info
 from seqlm.models.mixture import mix
 from seqlm.models.scored_text import Streams
 from seqlm.pipeline.score.scores import Scores, load_scores_folder, make_scores, val_bits
@@ -116,7 +116,8 @@ def save_mixtures(folder: Path, scores: Sequence[Scores]) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     remove_others(list(mixtures), folder)
     for name, score in mixtures.items():
-        write_description(folder / name, score.info, score.metadata)
+        metadata = Metadata(**score.metadata)
+        ModelFile(model=score.info, metadata=metadata).write(folder / name)
 
 
 def choose_weights(nll: Sequence[Nll]) -> NDArray[np.float64]:

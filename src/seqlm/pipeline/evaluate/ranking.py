@@ -3,8 +3,8 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from seqlm.models.names import display_names
 from seqlm.models.scored_text import Stream, bits_or_infinity
+from seqlm.pipeline.evaluate.names import display_names
 from seqlm.pipeline.evaluate.uncertainty import Comparison, Interval, scales_of_text
 from seqlm.pipeline.score.ngrams import Folds
 from seqlm.pipeline.score.scores import Scores, val_bits
@@ -21,7 +21,7 @@ class Result:
     vs_best: Comparison
     """Without values for the best model itself, and for models without finite bits."""
     label: str
-    """The name that people read (:func:`seqlm.models.names.display_names`)."""
+    """The name that people read (:func:`seqlm.pipeline.evaluate.names.display_names`)."""
 
     def bits(self, split: str) -> float | None:
         """Return bits per character on a split, if the model was scored on it and they are

@@ -8,7 +8,7 @@ from functools import cache
 from seqlm.core.layout import Layout
 from seqlm.models.index import Models
 from seqlm.models.language_model import LanguageModel
-from seqlm.train.settings import run_names
+from seqlm.pipeline.train.configs import run_names
 from seqlm.vocab.corpus import AUTO, load_split, occurs, prompts
 from seqlm.vocab.kinds import Kind
 from seqlm.vocab.vocabulary import Vocab
@@ -26,10 +26,10 @@ def resolve_prefixes(setting: Sequence[str] | str, layout: Layout) -> list[str]:
     Raises DataError if these are needed and val begins with nothing but spaces.
     """
     folder, vocab = layout.corpus("char"), Vocab.load(layout.vocab("char"), "char")
-    train = load_split(folder, "train", mmap=True)[:SEARCHED_TOKENS]
+    train = load_split(folder, "train")[:SEARCHED_TOKENS]
     wanted = [] if setting == AUTO else setting
     found = [prefix for prefix in wanted if occurs(vocab.encode(vocab.tokenize(prefix)), train)]
-    return found or prompts(vocab, load_split(folder, "val", mmap=True), NUM_AUTO_PREFIXES)
+    return found or prompts(vocab, load_split(folder, "val"), NUM_AUTO_PREFIXES)
 
 
 @dataclass(frozen=True)
@@ -76,7 +76,7 @@ def generate_samples(
     @cache
     def train_text(kind: Kind) -> str:
         vocab = Vocab.load(layout.vocab(kind), kind)
-        train = load_split(layout.corpus(kind), "train", mmap=True)[:SEARCHED_TOKENS]
+        train = load_split(layout.corpus(kind), "train")[:SEARCHED_TOKENS]
         return vocab.join(vocab.decode(train.tolist()))
 
     for model in models:

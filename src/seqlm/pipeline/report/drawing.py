@@ -9,7 +9,7 @@ from matplotlib.figure import Figure
 from seqlm.core.files import read_csv, read_json, write_text
 from seqlm.core.layout import Layout
 from seqlm.core.progress import count_noun
-from seqlm.models.names import NETWORK_NAMES
+from seqlm.pipeline.evaluate.names import NETWORK_NAMES
 from seqlm.pipeline.report.figures.charts import highlights_figure
 from seqlm.pipeline.report.figures.plots import Plot, draw, read_plots
 from seqlm.pipeline.report.figures.style import model_styles, svg_text

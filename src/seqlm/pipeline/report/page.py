@@ -18,7 +18,7 @@ from seqlm.pipeline.report.drawing import CORPORA, MAX_RUNS, extreme_models
 from seqlm.pipeline.report.formats import number_or_infinite, percent, plus_minus, unbroken
 from seqlm.pipeline.report.passages import align, shaded_line
 from seqlm.pipeline.report.rendering import render
-from seqlm.train.settings import run_names
+from seqlm.pipeline.train.configs import run_names
 from seqlm.vocab.corpus import load_split
 from seqlm.vocab.kinds import ALL
 from seqlm.vocab.vocabulary import Vocab
@@ -136,7 +136,7 @@ def _vocabs(layout: Layout) -> list[Content]:
 def _models(layout: Layout, table: pd.DataFrame) -> Content:
     """The chart, the statements, the questions and the main table."""
     corpus, vocab = read_json(layout.corpus_record), Vocab.load(layout.vocab("char"), "char")
-    ids = load_split(layout.corpus("char"), "test", mmap=True)[:_MAX_COMPRESSED]
+    ids = load_split(layout.corpus("char"), "test")[:_MAX_COMPRESSED]
     test = vocab.join(vocab.decode(ids.tolist()))
     chart = statements.chart_rows(table)
     from_words = table[(table["token"] == "char") & (table["counted_token"] == "word")]

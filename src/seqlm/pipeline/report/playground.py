@@ -18,13 +18,13 @@ from numpy.typing import NDArray
 
 from seqlm.core.files import read_csv, read_json
 from seqlm.core.layout import Layout
-from seqlm.models.info import read_description
+from seqlm.models.info import NetworkDescription, read_description
 from seqlm.networks.building import read_weights
 from seqlm.ngrams.models.kneser_ney import KneserNey
 from seqlm.ngrams.models.registry import load_counts
 from seqlm.pipeline.report.rendering import render
 from seqlm.pipeline.report.statements import read_main_table, showcase_models
-from seqlm.train.settings import run_names
+from seqlm.pipeline.train.configs import run_names
 from seqlm.vocab.corpus import load_split
 from seqlm.vocab.vocabulary import Vocab
 
@@ -161,7 +161,7 @@ def _networks(
     chapter = set(table["model"][table["as_in_chapter"]])
     found = []
     for run in run_names(layout.configs):
-        info, _ = read_description(layout.description_of_run(run), "train again")
+        info = read_description(layout.description_of_run(run), NetworkDescription).model
         if info.token != "char":
             left_out.append(
                 {"name": run, "why": f"reads {info.token} tokens, and this page characters"}
@@ -177,18 +177,15 @@ def _networks(
     for run, network, weights in sorted(
         found, key=lambda each: sum(array.size for array in each[2].values())
     ):
-        bits, names = (
-            _BITS[network["model"]],
-            sorted(weights),
-        )  # a file has weights in no fixed order
+        bits, names = _BITS[network.model], sorted(weights)  # a file has weights in no fixed order
         arrays = [(_codes(weights[name], bits), bits) for name in names]
         packed = _packed(arrays)
         if (budget := budget - len(packed)) < 0:
             left_out.append({"name": run, "why": f"too large ({len(packed) / 1e6:,.1f} MB)"})
             continue
         blocks[f"weights-{run}"] = packed
-        kept = {key: network[key] for key in ("activation", "num_layers")}
-        model = network["model"].replace("scratch", "rnn")
+        kept = network.model_dump(include={"activation", "num_layers"})
+        model = network.model.replace("scratch", "rnn")
         described.append(
             {"name": run, "model": model, **kept, "names": names, "arrays": _described(arrays)}
         )

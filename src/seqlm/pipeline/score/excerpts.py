@@ -8,9 +8,10 @@ import numpy as np
 
 from seqlm.core.metrics import Nll
 from seqlm.models.surprisals import TextSurprisals
-from seqlm.models.user_text import MAX_SHOWN_CHARS
 from seqlm.vocab.kinds import TokenKind
 
+MAX_SHOWN_CHARS = 20_000
+"""Characters of a user's own text that its page shows, so that it stays small."""
 INFINITE = "infinite"
 
 

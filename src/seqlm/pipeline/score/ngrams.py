@@ -7,16 +7,15 @@ cross-validated: each scores several parts of train that are as long as test, tr
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass
 from functools import cache, partial
 from pathlib import Path
 
 import numpy as np
 
-from seqlm.core.files import read_checksummed, write_checksummed
 from seqlm.core.layout import Layout
 from seqlm.core.metrics import Nll
 from seqlm.core.progress import Log
+from seqlm.core.stored import Stored
 from seqlm.models.info import dynamic_ngram_info
 from seqlm.models.language_model import LanguageModel
 from seqlm.models.ngrams import MAX_TOKENS, NGram
@@ -24,7 +23,7 @@ from seqlm.models.opening import ModelOpener
 from seqlm.models.scored_text import Ids
 from seqlm.ngrams.counts.counting import count_ngrams
 from seqlm.ngrams.models.base import token_nll
-from seqlm.ngrams.models.kneser_ney import FALLBACK_DISCOUNTS, KneserNey
+from seqlm.ngrams.models.kneser_ney import KneserNey, describe_fallback
 from seqlm.pipeline.score.heldout import Heldout
 from seqlm.pipeline.score.scores import Scores, save_scores_folder, score_model
 from seqlm.pipeline.score.settings import DynamicCountsParams, ScoreParams
@@ -32,7 +31,6 @@ from seqlm.vocab.corpus import load_corpus
 from seqlm.vocab.kinds import Kind
 from seqlm.vocab.vocabulary import Vocab
 
-FORMAT = 2
 ORDERS = (5, 3)
 """Of the reference models; the second one shows how much differences between models differ between
 parts."""
@@ -51,7 +49,7 @@ def score_kind(layout: Layout, kind: Kind, params: ScoreParams, log: Log) -> Non
     )
     if kind == "char":
         # After save_scores_folder, which removes every other file of this folder.
-        cross_validate(layout).save(layout.folds)
+        cross_validate(layout).write(layout.folds)
 
 
 def _scores(
@@ -96,17 +94,14 @@ def _log_fallbacks(models: Sequence[LanguageModel], log: Log) -> None:
     ngrams = [model.model for model in models if isinstance(model, NGram)]
     orders = {order for model in ngrams for order in getattr(model, "fallback_orders", ())}
     if orders:
-        discounts = ", ".join(f"{discount:g}" for discount in FALLBACK_DISCOUNTS)
-        replaced, kind = ", ".join(map(str, sorted(orders))), models[0].vocab.kind
-        log(
-            f"{kind}: the estimated Kneser-Ney discounts of order {replaced} are not valid: "
-            f"{discounts} replace them"
-        )
+        log(f"{models[0].vocab.kind}: {describe_fallback(orders)}")
 
 
-@dataclass(frozen=True)
-class Folds:
+class Folds(Stored):
     """How much the bits per character of two reference models differ between parts of one text."""
+
+    version = 3
+    advice = "score the n-gram models over characters again"
 
     bits: list[list[float]]
     """For each model, its bits on each of some parts of train, trained on the rest; each part is as
@@ -114,16 +109,12 @@ class Folds:
     test_blocks: list[list[float]]
     """For each model, its bits on each block of test, trained on all of train."""
 
-    def save(self, path: Path) -> None:
-        """Write what :meth:`load` reads."""
-        write_checksummed(path, {"format": FORMAT} | asdict(self))
-
     @classmethod
     def load(cls, path: Path) -> "Folds | None":
         """Return what was stored; None if the text was too short or too long to be
         cross-validated."""
-        value = read_checksummed(path, FORMAT, "score the n-gram models over characters again")
-        return cls(value["bits"], value["test_blocks"]) if value["bits"] else None
+        folds = cls.read(path)
+        return folds if folds.bits else None
 
 
 def cross_validate(layout: Layout) -> Folds:
@@ -137,12 +128,12 @@ def cross_validate(layout: Layout) -> Folds:
     text = Heldout(layout, "char").stream("test")
     length = min(len(test), len(train) // MIN_FOLDS)
     if text.share < 1 or length < MIN_FOLD_CHARS:
-        return Folds([], [])
+        return Folds(bits=[], test_blocks=[])
     blocks = [
         text.block_bits(nll, text.num_blocks) for nll in _reference_nll(train, test, vocab_size)
     ]
     bits = np.transpose(list(fold_bits(np.asarray(train), vocab_size, length)))
-    return Folds(bits.tolist(), np.asarray(blocks).tolist())
+    return Folds(bits=bits.tolist(), test_blocks=np.asarray(blocks).tolist())
 
 
 def fold_bits(ids: Ids, vocab_size: int, length: int) -> Iterator[list[float]]:

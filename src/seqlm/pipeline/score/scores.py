@@ -9,10 +9,11 @@ from typing import Any
 import numpy as np
 
 from seqlm.core.errors import DataError
-from seqlm.core.files import read_npy, remove_others, write_npy
+from seqlm.core.files import remove_others
 from seqlm.core.metrics import Nll, perplexity
 from seqlm.core.progress import Log, timed
-from seqlm.models.info import ModelInfo, read_description, write_description
+from seqlm.core.stored import read_array, write_array
+from seqlm.models.info import Metadata, ModelFile, ModelInfo, read_description
 from seqlm.models.language_model import LanguageModel
 from seqlm.models.scored_text import Ids, Stream, bits_or_infinity, measure
 from seqlm.pipeline.score.heldout import Heldout
@@ -133,11 +134,9 @@ def save_scores_folder(folder: Path, scores: Iterable[Scores], log: Log) -> None
 
 def save_scores(folder: Path, scores: Scores) -> None:
     """Write what :func:`load_scores` reads."""
-    for split, nll in scores.nll.items():
-        write_npy(folder / f"{split}.npy", nll)
-    write_description(
-        folder / _DESCRIPTION, scores.info, {"metrics": scores.metrics, **scores.metadata}
-    )
+    sha256 = {split: write_array(folder / f"{split}.npy", nll) for split, nll in scores.nll.items()}
+    metadata = Metadata(metrics=scores.metrics, **scores.metadata, sha256=sha256)
+    ModelFile(model=scores.info, metadata=metadata).write(folder / _DESCRIPTION)
 
 
 def load_scores_folder(folder: Path) -> list[Scores]:
@@ -150,11 +149,10 @@ def load_scores_folder(folder: Path) -> list[Scores]:
 
 def load_scores(folder: Path) -> Scores:
     """Return the scores of a model; its surprisals stay in their files until they are needed."""
-    info, metadata = read_description(folder / _DESCRIPTION)
-    metrics = metadata.pop("metrics")
+    description = read_description(folder / _DESCRIPTION, ModelFile)
+    metadata = description.metadata.model_dump(exclude_unset=True)
     nll = {
-        split: np.asarray(read_npy(folder / f"{split}.npy", mmap=True))
-        for split in SPLITS
-        if split in metrics
+        split: read_array(folder / f"{split}.npy", sha256, description.advice, np.float64)
+        for split, sha256 in metadata.pop("sha256").items()
     }
-    return Scores(info, nll, metrics, metadata)
+    return Scores(description.model, nll, metadata.pop("metrics"), metadata)

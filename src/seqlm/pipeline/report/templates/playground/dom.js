@@ -33,12 +33,14 @@ function passage(groups, shade) {
   });
 }
 
-// Cleans a text like the corpus, but keeps a blank at its end, so that a word can be finished.
+// Cleans a text like the corpus, but keeps a blank at its end, so that a word can be finished. If the models read lines
+// joined by nothing, a space joins those that are not empty.
 function cleaned(text) {
-  const lines = text.normalize("NFC").split(/\r\n?|\n/), last = lines.length - 1;
-  if (data.normalise !== "letters") return lines.join(data.joined);
-  const letters = lines.map(line => line.replace(/[^A-Za-z]+/g, " ").toLowerCase().trimStart());
-  return letters.map((line, place) => place < last ? line.trimEnd() : line).join(data.joined);
+  const lines = text.normalize("NFC").split(/\r\n?|[\n\v\f\u0085\u2028\u2029]/), last = lines.length - 1;
+  const letters = line => line.replace(/[^A-Za-z]+/g, " ").toLowerCase().trimStart();
+  const clean = data.normalise !== "letters" ? lines
+    : lines.map((line, place) => place < last ? letters(line).trimEnd() : letters(line));
+  return clean.filter((line, place) => data.joined || line || place === last).join(data.joined || " ");
 }
 
 // Returns the characters of a text in the groups that a reader sees as one: emoji and letters with accents may be several.

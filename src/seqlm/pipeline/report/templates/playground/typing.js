@@ -21,7 +21,7 @@ function makeCard(name, place) {
   card.select.addEventListener("change", () => read());
   for (let i = 0; i < NUM_BARS; i++) {
     const bar = make("button", {type: "button", className: "bar", hidden: true}, make("span"), make("span"));
-    bar.addEventListener("click", () => change(find("text").value.replace(/\n+$/, ends => data.joined.repeat(ends.length)) + data.tokens[bar.token]));
+    bar.addEventListener("click", () => change(find("text").value.replace(/\n+$/, ends => data.joined ? data.joined.repeat(ends.length) : " ") + data.tokens[bar.token]));
     card.bars.push(bar);
   }
   for (const kind of ["pointerover", "click"]) card.text.addEventListener(kind, ({target}) => target.matches("i") && point(target.dataset.place));

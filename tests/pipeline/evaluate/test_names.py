@@ -6,7 +6,7 @@ import pytest
 
 from made_scores import network, ngram
 from seqlm.models.info import ModelInfo, mixture_info
-from seqlm.models.names import display_names
+from seqlm.pipeline.evaluate.names import display_names
 
 LSTM = network("lstm", run="lstm", epoch="best")
 BY_WORD = ngram("char-by-word-kneser-ney-3", counted_token="word", order=3)

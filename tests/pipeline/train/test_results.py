@@ -1,4 +1,6 @@
-"""Samples that a network writes while it is trained."""
+"""Samples that a network writes while it is trained, and the summary of a run."""
+
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -6,12 +8,14 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
+from seqlm.core.files import read_csv, read_json, write_table
 from seqlm.networks.network import continue_prefixes
-from seqlm.train.history import SAMPLE_TOKENS, describe_samples, is_sampled, sample_prefix
+from seqlm.pipeline.train.results import describe_samples, sample_prefix, summarise
+from seqlm.train.history import SAMPLE_TOKENS, history_table, is_sampled
 from seqlm.train.trainer import Trainer
 from seqlm.vocab.corpus import occurs
 from seqlm.vocab.vocabulary import Vocab
-from small_training import TEXT, config, equal, trained
+from small_training import TEXT, config, equal, trained, trainer
 
 VOCAB = Vocab("char", ["<unk>", *"aehst "], [0] * 7, "", {})
 
@@ -74,3 +78,15 @@ def test_a_prefix_is_found_across_blocks(monkeypatch: pytest.MonkeyPatch) -> Non
     ids = np.arange(1, 12)
     assert all(occurs(ids[start : start + 3], ids) for start in range(9))
     assert not occurs(np.array([10, 11, 12]), ids)
+
+
+def test_an_overflowing_perplexity_on_val_is_empty_with_a_reason(tmp_path: Path) -> None:
+    # One step that is far too long, on a text of one token: the model is certain then, and val has another token.
+    made = trainer(config(num_epochs=2, batch_size=2, lr=1e5, grad_clip=None), np.full(100, 1), np.full(50, 2))
+    made.train(lambda _: None)
+    write_table(tmp_path, "history", history_table("x", made.progress.history))
+    write_table(tmp_path, "summary", summarise(made))
+    assert read_csv(tmp_path / "history.csv")["val_perplexity"].isna().all()
+    summary = read_json(tmp_path / "summary.json")
+    assert (summary["last_epoch_train_perplexity"], summary["last_val_perplexity"]) == (1, None)
+    assert summary["reason"] == "perplexity on val is too large for a number 2 of 2 times"

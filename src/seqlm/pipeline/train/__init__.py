@@ -1,0 +1,1 @@
+"""The stage train: one run of the pipeline, its checkpoints, samples and results."""

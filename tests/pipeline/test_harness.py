@@ -1,0 +1,87 @@
+"""What every stage does: it ends with DVC, with one line and a code, and by hand it outlives its terminal."""
+
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import psutil
+import pytest
+
+from smoke import ROOT
+from stages_by_hand import run_python
+from workspace import wait_until
+
+SCRIPT = f"""
+import os, sys, time
+from pathlib import Path
+sys.path[:0] = [{str(ROOT / "stages")!r}, {str(ROOT / "src")!r}]
+from seqlm.pipeline.harness import stage
+
+@stage()
+def main(layout):
+    if "INTERRUPT" in os.environ: raise KeyboardInterrupt
+    (layout.root / "part").write_text(str(os.getpid()))
+    (layout.root / "part").rename(layout.root / "began")
+    time.sleep(float(os.environ["STAGE_TAKES"]))
+    (layout.root / "done").touch()
+
+main()
+"""
+TORCHRUN = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--no-python"]
+# A Python without DVC_STAGE in its environment, whose command has it: that is all that a stage sees of DVC.
+DVC = """
+import os, subprocess, sys
+stage = subprocess.Popen(sys.argv[2:], env=os.environ | {"DVC_STAGE": "one"}, start_new_session=True)
+if sys.argv[1] == "waits": stage.wait()
+"""
+
+
+def start(folder: Path, does: str, *command: str, seconds: float) -> subprocess.Popen[bytes]:
+    """Start a command as DVC would, which then waits for it or does not; the stage takes some seconds."""
+    environment = {name: value for name, value in os.environ.items() if name != "DVC_STAGE"}
+    words = [sys.executable, "-c", DVC, does, *command, sys.executable, "script.py"]
+    (folder / "script.py").write_text(SCRIPT)
+    return subprocess.Popen(words, cwd=folder, env=environment | {"STAGE_TAKES": str(seconds)})
+
+
+@pytest.mark.skipif(os.name == "nt", reason="needs sh and SIGKILL")
+@pytest.mark.parametrize(
+    "launcher",
+    [
+        pytest.param([], id="alone"),
+        pytest.param(["env", "A=b", "nice", "sh", "-c", '"$0" "$@"; true'], id="env, nice and sh"),
+        pytest.param(TORCHRUN, id="torchrun", marks=pytest.mark.slow),
+    ],
+)
+def test_a_stage_under_any_program_ends_with_dvc(launcher: list[str], tmp_path: Path) -> None:
+    dvc = start(tmp_path, "waits", *launcher, seconds=60)
+    wait_until((tmp_path / "began").exists)
+    stage = psutil.Process(int((tmp_path / "began").read_text()))
+    time.sleep(0.6)  # longer than the stage waits between two looks
+    assert stage.is_running()
+    dvc.kill()
+    dvc.wait()
+    wait_until(lambda: not stage.is_running() or stage.status() == psutil.STATUS_ZOMBIE, 10)
+    assert not (tmp_path / "done").exists()
+
+
+@pytest.mark.skipif(os.name == "nt", reason="needs sh")
+def test_a_stage_that_starts_after_dvc_is_gone_does_nothing(tmp_path: Path) -> None:
+    # The shell adds nothing before its parent is another process.
+    late = 'while [ "$(ps -o ppid= -p $$)" -eq "$DVC" ]; do sleep 0.01; done; "$0" "$@"; echo $? > part; mv part code'
+    start(tmp_path, "leaves", "sh", "-c", f"DVC=$PPID; {late}", seconds=0).wait()
+    wait_until((tmp_path / "code").exists)
+    assert (tmp_path / "code").read_text() == "5\n"
+    assert not (tmp_path / "began").exists()
+
+
+@pytest.mark.parametrize(("interrupt", "ends"), [({}, (0, "")), ({"INTERRUPT": ""}, (130, "interrupted\n"))])
+def test_by_hand_a_stage_runs_to_its_end_or_to_ctrl_c(
+    interrupt: dict[str, str], ends: tuple[int, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("DVC_STAGE", raising=False)
+    done = run_python(SCRIPT, "--root", tmp_path, STAGE_TAKES="0", **interrupt)
+    assert (done.returncode, done.stderr) == ends
+    assert (tmp_path / "done").exists() == (not interrupt)

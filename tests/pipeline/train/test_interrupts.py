@@ -1,0 +1,64 @@
+"""Ctrl-C while a stage runs."""
+
+import os
+import signal
+from pathlib import Path
+
+import pytest
+
+from seqlm.core.errors import Interrupted
+from seqlm.pipeline.train.interrupts import stop_at_ctrl_c
+from seqlm.train.callbacks import Checkpoint
+from seqlm.train.trainer import Trainer
+from small_training import config, trainer
+from smoke import ROOT
+from stages_by_hand import run_python
+
+INTERRUPTED = """
+import click
+from seqlm.pipeline.harness import stage
+@stage()
+def main(layout): raise KeyboardInterrupt
+main()
+"""
+
+
+def test_any_stage_ends_with_the_shells_code_after_ctrl_c() -> None:
+    done = run_python(INTERRUPTED, PYTHONPATH=f"{ROOT / 'stages'}{os.pathsep}{ROOT / 'src'}")
+    assert (done.returncode, done.stderr) == (130, "interrupted\n")
+
+
+@pytest.mark.parametrize("again", ["dvc repro", "dvc exp run --name cc"])
+def test_ctrl_c_saves_a_checkpoint_and_an_experiment_keeps_its_name(
+    again: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.delenv("DVC_EXP_NAME", raising=False)
+    if again.endswith("cc"):
+        monkeypatch.setenv("DVC_EXP_NAME", "cc")  # as DVC does
+    made, checkpoint, handler = (
+        trainer(config()),
+        Checkpoint(tmp_path / "checkpoint", "x"),
+        signal.getsignal(signal.SIGINT),
+    )
+
+    def press(trainer: Trainer) -> None:
+        if trainer.progress.minibatches == 14:
+            signal.raise_signal(signal.SIGINT)
+
+    # 14 of 9 minibatches an epoch.
+    message = f"^interrupted at epoch 1.556; `{again}` continues from there$"
+    with pytest.raises(Interrupted, match=message), stop_at_ctrl_c(checkpoint) as stop:
+        made.train(press, stop)
+    resumed = trainer(config())
+    assert checkpoint.restore(resumed)
+    assert resumed.progress.minibatches == 14
+    assert signal.getsignal(signal.SIGINT) is handler
+
+
+def test_ctrl_c_again_ends_at_once(tmp_path: Path) -> None:
+    def press(_: Trainer) -> None:
+        signal.raise_signal(signal.SIGINT)
+        signal.raise_signal(signal.SIGINT)
+
+    with pytest.raises(KeyboardInterrupt), stop_at_ctrl_c(Checkpoint(tmp_path / "checkpoint", "x")) as stop:
+        trainer(config()).train(press, stop)
