@@ -298,7 +298,7 @@ def _reach_of_model(task: Task, model: str) -> tuple[pd.DataFrame, pd.DataFrame]
         for moment, lags in norms.items()
     )
     radius = {"model": model, "minibatch": radii.keys(), "spectral_radius": radii.values()}
-    return reach, pd.DataFrame(radius)
+    return reach, pd.DataFrame(radius).astype({"minibatch": int})  # also where there are none
 
 
 def small_network(task: Task, name: str, seed: int) -> Network:
