@@ -9,6 +9,7 @@ import pandas as pd
 import pytest
 
 import seqlm
+from encoded_corpora import encode
 from seqlm.core.layout import Layout
 from seqlm.ngrams.arpa import read_arpa, write_arpa
 from seqlm.ngrams.counts.counting import count_ngrams
@@ -19,7 +20,6 @@ from seqlm.vocab.kinds import BYTE_TOKENS
 from seqlm.vocab.vocabulary import Vocab
 from small_runs import ngram_models
 from stages_by_hand import RunStage, refused, run_command, succeeded
-from subwords import encode
 
 LINES = "the sea came in and the sea went out\nand the sea came in\n"
 

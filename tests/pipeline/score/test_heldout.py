@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from compiled_networks import scratch_network
+from encoded_corpora import encode
 from made_scores import scored_text
 from seqlm.core.errors import DataError
 from seqlm.core.layout import Layout
@@ -25,7 +26,6 @@ from seqlm.pipeline.score.ngrams import Folds, cross_validate, fold_bits
 from seqlm.vocab.corpus import SPLITS, load_split
 from seqlm.vocab.kinds import KINDS, Kind
 from seqlm.vocab.vocabulary import Vocab
-from subwords import encode
 
 ENOUGH = 10**6
 
@@ -109,8 +109,9 @@ def test_separators_cost_models_over_words_what_their_shares_in_train_say(tmp_pa
     found = {kind: select(layout, kind)["test"].separator_nll for kind in ("char", "word", "subword")}
     word = -math.log(5 / 7) - 2 * math.log(2 / 7) - math.log(5 / 6)
     assert found == {"char": 0, "word": pytest.approx(word), "subword": 0}
-    # A text that is scored later is charged in the same way, however short it is.
-    for kind, expected in found.items():
+    # A text that is scored later is charged in the same way, however short it is; its line ends are read as spaces.
+    word = -3 * math.log(5 / 7) - 3 * math.log(5 / 6)
+    for kind, expected in {"char": 0, "word": word, "subword": 0}.items():
         assert encoded(layout, kind, "a b\na\nb").separator_nll == pytest.approx(expected)
 
 
