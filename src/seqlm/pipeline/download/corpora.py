@@ -76,7 +76,7 @@ def locate_or_download(
                 )
             return path
     problem: SeqlmError = DownloadError(
-        f"{name}: no source can be reached: connect to the network, or put {corpus.file} into "
+        f"{name}: no source is reachable: check your network connection, or put {corpus.file} into "
         f"{folders[0]}"
     )
     pooch.get_logger().setLevel("ERROR")
