@@ -114,5 +114,6 @@ def unknown_costs(
 ) -> NDArray[np.float64]:
     """Return the spelling cost of each unknown token, in nats, and 0 for all others."""
     costs, is_unknown = np.zeros(len(ids)), ids == 0
-    costs[is_unknown] = spelling_costs(vocab, list(compress(tokens, is_unknown.tolist())))
+    if is_unknown.any():
+        costs[is_unknown] = spelling_costs(vocab, list(compress(tokens, is_unknown.tolist())))
     return costs
