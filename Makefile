@@ -3,39 +3,45 @@ PYTHON ?= python3
 # Where pip finds a build of PyTorch other than PyPI's: make install TORCH_INDEX=URL
 TORCH_INDEX ?=
 VENV := .venv
+# An environment works only in the folder where it was made, which its stamp names.
 STAMP := $(VENV)/installed
+IS_MOVED := $(shell cd $(VENV) 2>/dev/null && [ -s installed ] && [ "$$(cat installed)" != "$$(pwd -P)" ] && echo yes)
+WRITE_STAMP = @cd $(VENV) && pwd -P > installed
 PINS := requirements-hashed.txt
 export PATH := $(CURDIR)/$(VENV)/bin:$(PATH)
 SHELL := /bin/sh
 
 .DEFAULT_GOAL := help
-.PHONY: help install install-hashed unlock repro restore preset smoke diff regenerate docs picture test test-all verify mutants lint clean
+# Without a recipe or a file: what depends on it is always made again.
+moved:
+
+.PHONY: moved help install install-hashed unlock repro restore preset smoke diff regenerate docs picture test test-all verify mutants lint clean
 
 help: ## list the targets
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | expand -t 16
 
 install: $(STAMP) ## make .venv and install the pinned packages
 
-$(STAMP): pyproject.toml $(PINS)
+$(STAMP): pyproject.toml $(PINS) $(if $(IS_MOVED),moved)
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
 	    echo "error: $(PYTHON) is $$($(PYTHON) --version 2>&1): Python 3.11 or newer is needed; name one with make PYTHON=..." >&2; exit 5; }
-	$(PYTHON) -m venv $(VENV)
+	$(PYTHON) -m venv $(if $(IS_MOVED),--clear) $(VENV)
 	@# The pins without their hashes: another build of the same version of PyTorch has another hash.
 	sed -n 's/ *\\$$//; /^[a-z0-9].*==/p' $(PINS) > $(VENV)/pins.txt
 	$(if $(TORCH_INDEX),$(VENV)/bin/python -m pip install --quiet --no-compile --no-deps --index-url '$(TORCH_INDEX)' \
 	    --constraint $(VENV)/pins.txt torch)
 	$(VENV)/bin/python -m pip install --quiet --no-compile --constraint $(VENV)/pins.txt --editable '.[pipeline,test]'
-	@touch $@
+	$(WRITE_STAMP)
 
 # A build of PyTorch from TORCH_INDEX has other hashes than those of PyPI and needs none of CUDA's packages.
 install-hashed: ## make .venv and install the pinned packages, each checked against its SHA-256
-	$(PYTHON) -m venv $(VENV)
+	$(PYTHON) -m venv $(if $(IS_MOVED),--clear) $(VENV)
 	awk '/^[a-z0-9]/ {keep = !/^(torch|triton|cuda-[a-z]+|nvidia-[a-z0-9-]+)==/} keep' $(PINS) > $(VENV)/hashed.txt
 	$(VENV)/bin/python -m pip install --quiet --no-compile --require-hashes --requirement $(if $(TORCH_INDEX),$(VENV)/hashed.txt,$(PINS))
 	$(if $(TORCH_INDEX),$(VENV)/bin/python -m pip install --quiet --no-compile --no-deps --index-url '$(TORCH_INDEX)' \
 	    "$$(sed -n 's/^\(torch==[^ ]*\).*/\1/p' $(PINS))")
 	$(VENV)/bin/python -m pip install --quiet --no-compile --no-deps --editable .
-	@touch $(STAMP)
+	$(WRITE_STAMP)
 
 # DVC killed while it writes its table of locks leaves half a file, and then refuses to run.
 unlock:
@@ -48,6 +54,7 @@ repro: install unlock ## run the pipeline, print the most important models, and 
 	    echo "error: DVC works in a Git repository, and this folder is not one. Type these, then make repro again:" >&2; \
 	    echo "  git init && git add . && git commit -m 'Start from a download'" >&2; exit 5; }
 	@python tools/restore.py --check
+	@python stages/configure.py --check
 	@# Beside the first stages, which leave a processor idle.
 	@python tools/warm_up.py >/dev/null 2>&1 & python tools/train_ahead.py && dvc repro
 	@python tools/check_lock.py --prune
@@ -76,10 +83,10 @@ regenerate: install ## after dvc repro, write again all that is written from set
 	pytest --numprocesses=0 --nbmake --overwrite docs/notebook.ipynb
 	$(MAKE) picture
 
-CHROMIUM ?= chromium
 docs: install ## write the documentation as a site to build/site, and check its links
 	python -m sphinx --quiet --fail-on-warning --keep-going --fresh-env -c docs . build/site
 
+CHROMIUM ?= chromium
 picture: install ## draw docs/page.png, the README's picture of the page (needs Chromium)
 	$(CHROMIUM) --headless --no-sandbox --hide-scrollbars --window-size=1280,710 --screenshot=docs/page.png reports/index.html
 

@@ -4,18 +4,26 @@ A preset is a file in presets/; each of its lines is one `-S` of `dvc exp run`. 
 combined in the order given. Everything else is passed on to `dvc exp run`, into which this script turns.
 """
 
+import argparse
 import os
 import shlex
+import shutil
+import subprocess
 import sys
+from collections.abc import Iterator
+from difflib import get_close_matches
 from itertools import takewhile
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
+from dvc.utils.cli_parse import to_path_overrides
+from dvc.utils.hydra import apply_overrides, to_hydra_overrides
 from ruamel.yaml import YAML
 
-from smoke import environment_of_python
+from smoke import ROOT, environment_of_python
 
-PRESETS = {path.stem: path for path in sorted((Path(__file__).resolve().parent.parent / "presets").glob("*.txt"))}
+PRESETS = {path.stem: path for path in sorted((ROOT / "presets").glob("*.txt"))}
 
 
 def settings(names: list[str], params: dict[str, Any]) -> list[str]:
@@ -36,6 +44,41 @@ def quoted(option: str) -> str:
     return f"{key}={mark}{value}{mark}" if os.path.isfile(value) else option  # noqa: PTH113 - a value may be too long
 
 
+def check(arguments: list[str]) -> None:
+    """End with one line for settings that `dvc exp run` refuses in many, or that a stage refuses after hours."""
+    parser = argparse.ArgumentParser(add_help=False)
+    parser.add_argument("-S", "--set-param", action="append", default=[])
+    options, others = parser.parse_known_args(arguments)
+    changes = to_path_overrides(options.set_param).get("params.yaml", [])
+    with TemporaryDirectory() as folder:
+        try:
+            sweeps = [each.input_line for each in to_hydra_overrides(changes) if each.is_sweep_override()]
+            if not sweeps:
+                apply_overrides(shutil.copy("params.yaml", folder), changes)
+        except Exception as error:  # of DVC, Hydra or its parser
+            sys.exit(f"error: {str(error.__cause__ or error).splitlines()[0]}{nearest(changes)}")
+        if sweeps and "--queue" not in others:
+            sys.exit(f"error: {sweeps[0]}: a comma separates several values, which need --queue; a decimal has a point")
+        command = [sys.executable, str(ROOT / "stages" / "configure.py"), "--check"]
+        if not sweeps and (code := subprocess.run(command, cwd=folder, check=False).returncode):
+            sys.exit(code)
+
+
+def nearest(changes: list[str]) -> str:
+    """Return the name that a misspelt setting may stand for."""
+    names = list(dotted(YAML(typ="safe", pure=True).load(Path("params.yaml"))))
+    keys = [change.partition("=")[0] for change in changes if change[:1] not in ("+", "~")]
+    near = [get_close_matches(key, names, 1) for key in keys if key not in names]
+    return "".join(f" Did you mean {name}?" for match in near for name in match)
+
+
+def dotted(params: Any, *parents: str) -> Iterator[str]:
+    """Yield the names of all settings, as `-S` takes them."""
+    for name, value in params.items() if isinstance(params, dict) else ():
+        yield ".".join([*parents, name])
+        yield from dotted(value, *parents, name)
+
+
 def main(arguments: list[str]) -> None:
     """Become `dvc exp run`; without a preset, list the presets."""
     names = list(takewhile(PRESETS.__contains__, arguments))
@@ -47,7 +90,9 @@ def main(arguments: list[str]) -> None:
         sys.exit(f"error: {wrong[0]}: no such preset" if wrong else 0)
     params = YAML(typ="safe", pure=True).load(Path("params.yaml"))
     options = [word for setting in settings(names, params) for word in ("-S", setting)]
-    command = ["dvc", "exp", "run", *options, *map(quoted, arguments[len(names) :])]
+    options += map(quoted, arguments[len(names) :])
+    check(options)
+    command = ["dvc", "exp", "run", *options]
     print(shlex.join(command), flush=True)
     # Not as a child: this Python would kill it after Ctrl-C, before DVC is back on the branch.
     os.execvpe(command[0], command, environment_of_python())

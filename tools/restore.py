@@ -4,7 +4,7 @@ A killed `dvc exp run` leaves HEAD detached from its branch, with the experiment
 staged, so that new commits would be on no branch. This script goes back to the branch, saves
 all changes with `git stash`, new files in reports/ too, and lets DVC restore the data.
 
-`python tools/restore.py --check` only says whether HEAD is detached in this way.
+`python tools/restore.py --check` only says whether HEAD is detached in this way, or DVC at work.
 """
 
 import argparse
@@ -99,11 +99,11 @@ def checkout_data() -> int:
 def main() -> int:
     """Go back, or check; return the exit code."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--check", action="store_true", help="only say whether HEAD is detached")
+    parser.add_argument("--check", action="store_true", help="only say whether HEAD is detached or DVC at work")
     only_check, branch = parser.parse_args().check, branch_left()
     if only_check:
+        refuse_if_dvc_works()
         if branch:
-            refuse_if_dvc_works()
             refuse(f"a killed `dvc exp run` left HEAD detached from {branch}: `make restore` goes back to it")
         return 0
     refuse_to_lose()

@@ -3,13 +3,13 @@
 import ast
 from pathlib import Path
 
-from seqlm.pipeline.configure.fingerprints import CANNOT_CHANGE_NUMBERS
+from seqlm.core.sources import IGNORED_MODULES
 from workspace import Workspace
 
 # What any stage may open: the settings, and folders that hold no results.
 FREE = {"params.yaml", "dvc.yaml", "checkpoints", ".venv", "tests/tracing/sitecustomize.py"}
 # Code that any stage may import: what cannot change a number, and a script that only calls what several stages do.
-FREE_CODE = {f"src/{name.replace('.', '/')}.py" for name in CANNOT_CHANGE_NUMBERS}
+FREE_CODE = {f"src/{name.replace('.', '/')}.py" for name in IGNORED_MODULES}
 FREE_CODE |= {"stages/environment.py", "stages/score.py", "src/seqlm/__init__.py"}
 FREE_CODE |= {"tests/tracing/sitecustomize.py"}
 

@@ -140,7 +140,7 @@ class Workspace(Repository):
             if (Path(sys.prefix) / name).exists():
                 (environment / name).symlink_to(Path(sys.prefix) / name)
         stamp = environment / "installed"
-        stamp.touch()
+        stamp.write_text(f"{environment.resolve()}\n")
         os.utime(stamp, (2**31, 2**31))  # newer than the pins, also after Git has written these again
 
 

@@ -17,7 +17,7 @@ from seqlm.core.settings import read_params
 from seqlm.core.stored import read_array
 from seqlm.networks.building import open_network
 from seqlm.ngrams.arpa import read_arpa
-from seqlm.pipeline.configure.settings import checked_runs
+from seqlm.pipeline.configure.settings import resolve_runs
 from seqlm.vocab.vocabulary import Vocab
 
 PARAMS = PARAMS_FILE.read_bytes()
@@ -71,7 +71,7 @@ def test_any_bytes_are_settings_or_refused(content: bytes) -> None:
     with tempfile.TemporaryDirectory() as folder, one_line_errors():
         path = Path(folder, "params.yaml")
         path.write_bytes(content)
-        checked_runs(read_params(path), source=str(path))
+        resolve_runs(read_params(path), source=str(path))
 
 
 @given(st.binary(max_size=200) | json_values.map(lambda value: json.dumps(value).encode()))

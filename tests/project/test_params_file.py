@@ -9,7 +9,7 @@ from ruamel.yaml import YAML
 import preset
 from default_params import PARAMS_FILE
 from seqlm.core.settings import read_params
-from seqlm.pipeline.configure.settings import checked_runs
+from seqlm.pipeline.configure.settings import resolve_runs
 from workspace import Workspace, stages_run
 
 
@@ -24,7 +24,7 @@ def test_the_settings_of_presets_are_accepted_one_after_another_and_together(
         params.write_bytes(PARAMS_FILE.read_bytes())
         for names in experiments:
             apply_overrides(params, preset.settings(names, YAML(typ="safe", pure=True).load(params)))
-        runs = checked_runs(read_params(params), source=str(params))
+        runs = resolve_runs(read_params(params), source=str(params))
         if second == "quick":
             assert runs["lstm"].token_budget == 1_000_000
 

@@ -3,12 +3,10 @@
 import os
 import re
 import signal
-import sys
 from pathlib import Path
 
 import pytest
 
-from smoke import ROOT
 from workspace import TinyRepository, wait_until
 
 PIPELINE = """
@@ -61,8 +59,7 @@ def refused(repository: TinyRepository, *options: str) -> str:
 def test_restore_undoes_a_stopped_experiment(killed: bool, repository: TinyRepository) -> None:
     (repository.folder / "mine.txt").write_text("my own work\n")
     (repository.folder / "running").unlink()
-    command = [sys.executable, str(ROOT / "tools" / "preset.py"), "gpu"]
-    process = repository.start(*command, "--set-param", "unit=row", "--set-param", "seconds=60")
+    process = repository.start("dvc", "exp", "run", "--set-param", "unit=row", "--set-param", "seconds=60")
     wait_until((repository.folder / "running").exists)
     assert f"error: DVC is at work here (process {process.pid})" in refused(repository)
     # The stage is stopped with DVC, as by a terminal; the project's own stages end when DVC does.
@@ -82,6 +79,15 @@ def test_restore_undoes_a_stopped_experiment(killed: bool, repository: TinyRepos
     # The next experiment works.
     repository.run("dvc", "exp", "run", "--set-param", "unit=word")
     assert (repository.folder / "out.txt").read_text() == "word"
+
+
+def test_a_second_run_beside_one_is_refused(repository: TinyRepository) -> None:
+    (repository.folder / "params.yaml").write_text(PARAMS.replace("seconds: 0", "seconds: 60"))
+    (repository.folder / "running").unlink()
+    process = repository.start("dvc", "repro")
+    wait_until((repository.folder / "running").exists)
+    assert f"error: DVC is at work here (process {process.pid}): wait for it" in refused(repository, "--check")
+    os.killpg(process.pid, signal.SIGKILL)
 
 
 def detach_head_like_dvc(repository: TinyRepository) -> None:

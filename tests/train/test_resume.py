@@ -13,9 +13,11 @@ import numpy as np
 import psutil
 import pytest
 
+from seqlm.core import sources
 from seqlm.core.errors import MachineError
 from seqlm.core.files import sha256_of_file
 from seqlm.core.layout import Layout
+from seqlm.networks.kinds import NETWORK_KINDS
 from seqlm.pipeline.train.interrupts import run_lock
 from seqlm.train import callbacks
 from seqlm.train.callbacks import Checkpoint, checkpoint_key
@@ -167,6 +169,7 @@ def test_a_damaged_checkpoint_is_not_loaded(tmp_path: Path) -> None:
     assert checkpoint.restore(made)
     arrays, values = made.restored
     assert (arrays["a"].tolist(), values) == ([1, 1], {"b": [1, {"c": None}]})
+    assert not Checkpoint(checkpoint.path, "of other settings").restore(made)
     content = checkpoint.path.read_bytes()
     flipped = content[:-1] + bytes([content[-1] ^ 1])
     for half in (content[: len(content) // 2], b"", bytes(len(content)), flipped):
@@ -189,15 +192,20 @@ def test_other_settings_data_and_processes_have_other_checkpoints() -> None:
     assert len(set(keys)) == len(keys)
 
 
-def test_other_code_has_other_checkpoints(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert ROOT / "src/seqlm" == callbacks._SOURCES
-    monkeypatch.setattr(callbacks, "_SOURCES", tmp_path)
-    (tmp_path / "kinds").mkdir()
-    keys = []
-    for name, text in (("trainer.py", "a"), ("kinds/gru.py", "a"), ("trainer.py", "b")):
-        (tmp_path / name).write_text(text)
-        keys.append(checkpoint_key(config(), vocab("a", "b", "c"), 1))
-    assert len(set(keys)) == 3
+def test_only_other_code_of_training_has_other_checkpoints(monkeypatch: pytest.MonkeyPatch) -> None:
+    training = config(), vocab("a", "b", "c"), 1
+    first, real = checkpoint_key(*training), sources.code_hash
+
+    def after_a_change_of(module: str) -> str:
+        changed = ROOT / "src" / f"{module.replace('.', '/')}.py"
+        monkeypatch.setattr(callbacks, "code_hash", lambda path: "x" if path == changed else real(path))
+        return checkpoint_key(*training)
+
+    assert after_a_change_of("seqlm.train.minibatches") != first
+    assert after_a_change_of("seqlm.networks.compiled.training") != first
+    assert after_a_change_of(NETWORK_KINDS[training[0].model].module) != first
+    for module in ("seqlm.pipeline.report.page", "seqlm.networks.transformer", "seqlm.models.surprisals"):
+        assert after_a_change_of(module) == first
 
 
 def test_two_trainings_of_one_run_do_not_write_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -15,6 +15,7 @@ from ruamel.yaml import YAML
 from torch.distributed.run import parse_args
 
 from seqlm.core.layout import Layout
+from seqlm.pipeline.download import stale_runs
 from seqlm.train.callbacks import Checkpoint, checkpoint_key
 from seqlm.train.trainer import Checkpointed, Trainer
 from seqlm.vocab.corpus import load_split
@@ -201,10 +202,7 @@ def test_the_runs_are_listed_if_one_is_unknown(run_stage: RunStage) -> None:
 def clear_stale_runs(monkeypatch: pytest.MonkeyPatch) -> Callable[[Layout], None]:
     """Return the function of the stage, as if DVC called it."""
     monkeypatch.setenv("DVC_STAGE", "download")
-    monkeypatch.syspath_prepend(ROOT / "stages")
-    import download
-
-    return download.clear_stale_runs
+    return lambda layout: stale_runs.clear_stale_runs(layout, print, print)
 
 
 def test_a_stale_run_goes_with_its_results_and_checkpoints(

@@ -23,18 +23,19 @@ from numba.core.caching import FunctionCache
 from numba.core.codegen import get_host_cpu_features
 from numba.core.runtime import rtsys
 
-_MAX_FOLDERS = 40
-"""Folders of cached loops that are kept, the newest: each version of the sources has about five."""
+from seqlm.core.sources import PACKAGE_FOLDER, source_files
+
+_MAX_FOLDERS = 80
+"""Folders of cached loops that are kept, the newest: each version of the sources has about ten."""
 
 
 def compiled(**options: Any) -> Any:
     """Return a decorator that compiles a function when it is first called, or loads it from the
     cache.
 
-    ``options`` are those of :func:`numba.njit`. The cache key depends only on the sources, the
-    processor and the versions of Python and Numba. It hashes the sources of one folder and
-    ``core/elementary.py``, so a compiled function may call only compiled functions of these. If the
-    cache cannot be used, the function is compiled in each process.
+    ``options`` are those of :func:`numba.njit`. The cache key depends only on the sources of its
+    module and of all that this one imports, the processor and the versions of Python and Numba. If
+    the cache cannot be used, the function is compiled in each process.
 
     Numba has no public way to keep its cache working on a full disk or after a broken file:
     ``_cache`` and ``_load_overload`` below are its own, which is why ``pyproject.toml`` bounds its
@@ -86,7 +87,7 @@ class SourceHashLocator:
     def __init__(self, function: Any, file: str) -> None:
         """Locate the cache of a function that is defined in ``file``."""
         self._py_file, self._line = file, function.__code__.co_firstlineno
-        self._stamp = _stamp(Path(file).parent)
+        self._stamp = _stamp(function.__module__, Path(file))
         self._path = _folder() / self._stamp[:16]
 
     @classmethod
@@ -122,11 +123,10 @@ def _folder() -> Path:
 
 
 @cache
-def _stamp(folder: Path) -> str:
-    sources = hashlib.sha256()
-    own = Path(__file__)
-    for path in (own, own.with_name("elementary.py"), *sorted(folder.glob("*.py"))):
-        sources.update(f"{path.name} {path.stat().st_size}\n".encode() + path.read_bytes())
+def _stamp(module: str, path: Path) -> str:
+    sources = hashlib.sha256(path.read_bytes())
+    for file in source_files([module], [PACKAGE_FOLDER]).values():
+        sources.update(file.read_bytes())
     return sources.hexdigest()
 
 

@@ -68,7 +68,7 @@ def check(value: object, key: str, model: type[T], *, source: str, strict: bool 
     try:
         return TypeAdapter(model).validate_python(value, strict=strict)
     except ValidationError as error:
-        raise ParamsError(f"{source}: {_describe(error, key)}") from error
+        raise ParamsError(f"{source}: {_describe(error, key, model)}") from error
 
 
 def check_argument(value: Any, name: str, kind: Any, *, function: str) -> Any:
@@ -82,7 +82,7 @@ def plain_number(value: Any) -> Any:
     return value.item() if getattr(value, "ndim", None) == 0 else value
 
 
-def _describe(error: ValidationError, key: str) -> str:
+def _describe(error: ValidationError, key: str, model: Any) -> str:
     """Return what is wrong with the first setting in one line.
 
     An unknown setting comes before a missing one, which may be the same one, misspelt.
@@ -91,23 +91,29 @@ def _describe(error: ValidationError, key: str) -> str:
     found.sort(key=lambda one: one[1]["type"] != "extra_forbidden")
     # The alternatives of a union complain one by one: the deepest complaint is about the one that
     # was meant.
-    name = max((other for other, _ in found if other.startswith(found[0][0])), key=len)
+    name = max((other for other, _ in found if f"{other}.".startswith(f"{found[0][0]}.")), key=len)
     same = [details for other, details in found if other == name]
     if same[0]["type"] == "missing":
         return f"{name}: missing"
     if same[0]["type"] == "extra_forbidden":
         missing = [details["loc"][-1] for _, details in found if details["type"] == "missing"]
-        near = get_close_matches(str(same[0]["loc"][-1]), map(str, missing), 1, 0)
-        return (
-            f"{name}: unknown "
-            f"setting{f': did you mean {near[0]}?' if near else ' (check the spelling)'}"
-        )
+        unknown = str(same[0]["loc"][-1])
+        near = get_close_matches(unknown, map(str, missing), 1, 0)
+        near += get_close_matches(unknown, _all_names(model), 1)
+        return f"{name}: unknown setting" + (f": did you mean {near[0]}?" if near else "")
     words = dict.fromkeys(
         details["msg"].removeprefix("Value error, ").removeprefix("Input ") for details in same
     )
     value = same[0]["input"]
     shown = "" if isinstance(value, dict) else f" = {value!r:.80}"
     return f"{name}{shown}: {' or '.join(words).replace(' or should be ', ' or ')}"
+
+
+def _all_names(model: Any) -> set[str]:
+    """Return the names of all settings of a model and of those in it."""
+    schema = TypeAdapter(model).json_schema()
+    parts = [schema, *schema.get("$defs", {}).values()]
+    return {name for part in parts for name in part.get("properties", ())}
 
 
 def _name(details: Any, key: str) -> str:

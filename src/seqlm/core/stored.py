@@ -54,8 +54,8 @@ class Stored(BaseModel):
             problem = f"not in format {cls.version}, the one that this version reads"
             raise DataError(f"{path}: {problem}: {cls.advice}")
         checksum = str(value.pop("checksum", None))
-        if _sha256(content.replace(_line(checksum).encode(), _line("").encode())) != checksum:
-            raise _changed(path, cls.advice)
+        rest = content.replace(_line(checksum).encode(), _line("").encode())
+        _require_equal(path, _sha256(rest), checksum, cls.advice)
         try:
             return check(value, "", cls, source=str(path), strict=None)
         except ParamsError as error:
@@ -110,7 +110,7 @@ def read_array(
 ) -> NDArray[Any]:
     """Return the array of a file, mapped into memory. Raises DataError if it is missing or has
     another SHA-256, and if it is not a one-dimensional array of numbers of a type."""
-    verify(path, sha256, advice)
+    _require_equal(path, sha256_of_file(path), sha256, advice)
     try:
         array = np.asarray(np.lib.format.open_memmap(path, mode="r"))  # read faster than a memmap
         if array.ndim == 1 and array.dtype.isnative and np.issubdtype(array.dtype, dtype):
@@ -125,19 +125,13 @@ def read_verified(path: Path, sha256: str, advice: str, max_bytes: int) -> bytes
     """Return the content of a file. Raises DataError if it is missing, too large, or has another
     SHA-256."""
     content = read_bytes(path, max_bytes, advice)
-    if _sha256(content) != sha256:
-        raise _changed(path, advice)
+    _require_equal(path, _sha256(content), sha256, advice)
     return content
 
 
-def verify(path: Path, sha256: str, advice: str) -> None:
-    """Raise DataError, which ends with ``advice``, unless a file has this SHA-256."""
-    if sha256_of_file(path) != sha256:
-        raise _changed(path, advice)
-
-
-def _changed(path: Path, advice: str) -> DataError:
-    return DataError(f"{path}: its content does not match its SHA-256: {advice}")
+def _require_equal(path: Path, found: str, sha256: str, advice: str) -> None:
+    if found != sha256:
+        raise DataError(f"{path}: its content does not match its SHA-256: {advice}")
 
 
 def require_vocab(path: Path, stored: VocabKey, vocab: VocabKey, advice: str) -> None:

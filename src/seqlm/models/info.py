@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, Self, TypeVar
 
-from pydantic import Field, model_validator
+from pydantic import AfterValidator, Field, model_validator
 
 from seqlm.core.errors import DataError
 from seqlm.core.layout import MODEL_FORMAT
@@ -86,6 +86,18 @@ class ModelInfo:
         return self.family == "ngram" and self.counted_token == self.token
 
 
+def _require_consistent(info: ModelInfo) -> ModelInfo:
+    if info.family != "mixture":
+        if info.dynamic and [f"{member}{DYNAMIC}" for member in info.members] != [info.name]:
+            raise ValueError("the member of a dynamic model is the static one")
+        if info.counted_token not in (None, info.token, {"char": "word"}.get(info.token)):
+            raise ValueError("only a model over words can be read as one over characters")
+    return info
+
+
+StoredInfo = Annotated[ModelInfo, AfterValidator(_require_consistent)]
+
+
 @dataclass(frozen=True)
 class Description:
     """What was stored of a model when it was made."""
@@ -124,32 +136,23 @@ class ModelFile(Stored):
     version = MODEL_FORMAT
     advice = "run the pipeline again"
 
-    model: ModelInfo
+    model: StoredInfo
     metadata: Metadata
 
     @model_validator(mode="after")
     def _fits_together(self) -> Self:
-        info, weights = self.model, self.metadata.weights
-        if info.family == "mixture":
-            if weights is None or weights.keys() != {*info.members}:
-                raise ValueError("a mixture needs a weight for each member")
-        elif info.counted_token not in (None, info.token, {"char": "word"}.get(info.token)):
-            raise ValueError("only a model over words can be read as one over characters")
-        elif info.dynamic and info.members != (info.name.removesuffix(DYNAMIC),):
-            raise ValueError("the member of a dynamic model is the static one")
+        info, metadata = self.model, self.metadata
+        if info.family == "mixture" and (metadata.weights or {"": 0.0}).keys() != {*info.members}:
+            raise ValueError("a mixture needs a weight for each member")
+        if info.family == "network" and info.dynamic and metadata.choices is None:
+            raise ValueError("a network that keeps learning needs settings")
         return self
 
 
 class NetworkDescription(NetworkFile):
     """The description of a network."""
 
-    model: ModelInfo
-
-    @model_validator(mode="after")
-    def _is_static(self) -> Self:
-        if self.model.family != "network" or self.model.dynamic:
-            raise ValueError("not a network as it was trained")
-        return self
+    model: StoredInfo
 
 
 F = TypeVar("F", ModelFile, NetworkDescription)

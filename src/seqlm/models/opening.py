@@ -2,9 +2,7 @@
 
 from functools import cache, partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self
-
-from pydantic import model_validator
+from typing import TYPE_CHECKING, Any
 
 from seqlm.core.errors import DataError, ParamsError
 from seqlm.core.layout import NETWORK_FILES, Layout
@@ -14,6 +12,7 @@ from seqlm.models.info import (
     Description,
     ModelInfo,
     NetworkDescription,
+    StoredInfo,
     char_from_words_info,
     dynamic_ngram_info,
     read_description,
@@ -39,14 +38,7 @@ if TYPE_CHECKING:
 class NgramsDescription(NgramsFile):
     """The description of the n-gram models over a kind of token."""
 
-    models: list[ModelInfo]
-
-    @model_validator(mode="after")
-    def _are_static(self) -> Self:
-        for info in self.models:
-            if not info.counts_own_tokens or info.dynamic or info.train_tokens is not None:
-                raise ValueError(f"{info.name}: not a model of all counts")
-        return self
+    models: list[StoredInfo]
 
 
 class ModelOpener:
@@ -77,10 +69,7 @@ class ModelOpener:
     def ngram_infos(self, kind: Kind) -> list[ModelInfo]:
         """Return what the static n-gram models over a kind of token are: those of all of train, and
         small-sample ones if train is there."""
-        path = self.layout.ngrams(kind) / NGRAMS_FILE
-        infos = list(NgramsDescription.read(path).models)
-        if any(info.token != kind for info in infos):
-            raise DataError(f"{path}: models over other tokens: {NgramsDescription.advice}")
+        infos = [*NgramsDescription.read(self.layout.ngrams(kind) / NGRAMS_FILE).models]
         is_counted = kind in SMALL_SAMPLE_ORDERS  # most listings need no vocabulary
         if is_counted and split_file(self.layout.corpus(kind), "train").is_file():
             infos += small_sample_infos(self.vocab(kind))

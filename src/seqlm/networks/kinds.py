@@ -17,6 +17,11 @@ class NetworkKind(NamedTuple):
     fixed: Mapping[str, object]
     """Settings, of training too, for which the network supports only one value."""
 
+    @property
+    def module(self) -> str:
+        """The module that defines it."""
+        return self.network.partition(":")[0]
+
 
 _LAYERS = "seqlm.networks.framework:FrameworkRNN"
 _RNN = {"num_heads": 1, "truncation": "regular"}

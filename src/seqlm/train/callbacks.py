@@ -19,14 +19,15 @@ from safetensors.numpy import save as save_arrays
 from tqdm import tqdm
 
 from seqlm.core.compiling import has_fma
-from seqlm.core.files import sha256_of_file, write_bytes
+from seqlm.core.files import write_bytes
+from seqlm.core.sources import PACKAGE_FOLDER, code_hash, source_files
+from seqlm.networks.kinds import NETWORK_KINDS
 from seqlm.networks.network import continue_prefixes
 from seqlm.train.minibatches import Plan
 from seqlm.train.settings import RunConfig
 from seqlm.train.trainer import Callback, Checkpointed, Trainer
 from seqlm.vocab.vocabulary import Vocab
 
-_SOURCES = Path(__file__).resolve().parents[1]
 _TIMES_SAVING = 100
 """Training lasts this many times as long between two checkpoints as saving one."""
 _PRINTED_TOKENS = 50
@@ -37,13 +38,14 @@ _KEY, _VALUES, _DIGEST = "key", "values", "sha256"
 def checkpoint_key(config: RunConfig, vocab: Vocab, num_processes: int) -> str:
     """Return a hash of everything that decides the result.
 
-    That is settings, data, number of processes, code of this package, PyTorch's version, and
+    That is settings, data, number of processes, the code of training and of the network, and
     whether networks run as compiled loops, whose states and optimizers have their own form.
     ``vocab`` has the hashes of the encoded splits.
     """
     data = [encoded.sha256 for encoded in vocab.splits.values()]
     parts = [config.model_dump_json(), *data, num_processes, has_fma()]
-    parts += [sha256_of_file(path) for path in sorted(_SOURCES.rglob("*.py"))]
+    entries = {Trainer.__module__, NETWORK_KINDS[config.model].module}
+    parts += map(code_hash, source_files(entries, [PACKAGE_FOLDER]).values())
     return hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:16]
 
 

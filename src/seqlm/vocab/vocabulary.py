@@ -166,18 +166,17 @@ class VocabFile(Stored):
 
     @model_validator(mode="after")
     def _fits_together(self) -> Self:
-        if len(self.tokens) != len(self.counts) or self.tokens[:1] != [UNKNOWN]:
-            raise ValueError(f"tokens must begin with {UNKNOWN}, and each needs a count")
-        if len(set(self.tokens)) < len(self.tokens):
-            raise ValueError("a token is there twice")
-        kind = token_kind(self.kind)
-        if not ("train" in self.splits and self.splits["train"].num_tokens):
-            raise ValueError("the split train is missing or empty")
-        if kind.has_unknown == bool(self.tokenizer):
-            raise ValueError("only subwords need a tokenizer")
+        kind, train = token_kind(self.kind), self.splits.get("train")
         possible = None if kind.is_lossless else estimate_separators("", self.line_separator)
-        if [*map(set, self.separators or ())] != [*map(set, possible or ())]:
-            raise ValueError("separators must have a probability for each way to separate words")
+        wrong = {
+            "tokens": self.tokens[:1] != [UNKNOWN] or len(set(self.tokens)) < len(self.tokens),
+            "counts": len(self.counts) != len(self.tokens),
+            "splits": train is None or train.num_tokens == 0,
+            "tokenizer": kind.has_unknown == bool(self.tokenizer),
+            "separators": [*map(set, self.separators or ())] != [*map(set, possible or ())],
+        }
+        if any(wrong.values()):
+            raise ValueError(f"impossible {', '.join(filter(wrong.get, wrong))}")
         return self
 
 

@@ -11,7 +11,7 @@ import pytest
 from default_params import PARAMS_FILE
 from seqlm.core.errors import ParamsError
 from seqlm.core.settings import read_params
-from seqlm.pipeline.configure.settings import checked_runs, resolve_runs
+from seqlm.pipeline.configure.settings import resolve_runs
 from seqlm.train.settings import RunConfig
 from smoke import ROOT, change_params
 from stages_by_hand import RunStage, refused, succeeded
@@ -45,7 +45,7 @@ def changed(path: tuple[str, ...], value: object) -> dict[str, Any]:
 def refusal(params: dict[str, Any]) -> str:
     """Return the message with which settings are refused; empty if they are accepted."""
     try:
-        checked_runs(params, source="params.yaml")
+        resolve_runs(params, source="params.yaml")
     except ParamsError as error:
         return str(error)
     return ""
@@ -79,8 +79,8 @@ def test_a_setting_refuses_every_wrong_value(path: tuple[str, ...]) -> None:
 
 def test_the_settings_of_the_project_and_of_the_tests_are_accepted_and_have_equal_names() -> None:
     project = read_params(ROOT / "params.yaml")
-    checked_runs(project, source="params.yaml")
-    checked_runs(PARAMS, source="tests/helpers/params.yaml")
+    resolve_runs(project, source="params.yaml")
+    resolve_runs(PARAMS, source="tests/helpers/params.yaml")
     # An experiment may have added runs.
     names, in_tests = ({path for path in leaves(params) if path[0] != "runs"} for params in (project, PARAMS))
     assert names == in_tests, "run python tests/helpers/default_params.py"
@@ -127,8 +127,8 @@ def test_train_has_no_settings_that_would_be_overridden(key: str) -> None:
     [
         ({"seed": None}, "runs.a.seed = None: should be a valid integer"),
         ({"run": "y"}, "runs.a: must not have the key run: the entry's own name is the run"),
-        ({"launcher": "python"}, "runs.a.launcher: unknown setting (check the spelling)"),
-        ({"format": 1}, "runs.a.format: unknown setting (check the spelling)"),
+        ({"launcher": "python"}, "runs.a.launcher: unknown setting"),
+        ({"format": 1}, "runs.a.format: unknown setting"),
         ({"num_layers": 2}, "model scratch needs num_layers: 1"),
         ({"model": "lstm", "truncation": "full"}, "model lstm needs truncation: regular"),
         ({"checkpoint": "best", "eval_every": 1000}, "checkpoint: best needs an evaluation on val"),

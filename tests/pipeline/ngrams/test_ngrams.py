@@ -77,8 +77,8 @@ def test_subwords_are_described_as_text_and_written_one_to_a_field(run_stage: Ru
     vocab = Vocab.load(layout.vocab("subword"))
     read = read_arpa(layout.root / "subword.arpa")
     assert set(read.tokens) == {"", *vocab.tokens}  # a mark is no text
-    model = build_models(*load_counts(layout.ngrams("subword"), vocab.key))[names[-1].removeprefix("subword-")]
-    ids = streams[-1]
+    models, ids = build_models(*load_counts(layout.ngrams("subword"), vocab.key)), streams[-1]
+    model = models[names[-1].removeprefix("subword-")]
     found = read.probs(np.array([read.tokens.index(token) for token in vocab.decode(ids.tolist())]))
     assert np.log(found) == pytest.approx(np.log(model.probs(ids)), rel=1e-5)
 

@@ -3,7 +3,6 @@
 import re
 import shlex
 import shutil
-from collections.abc import Collection, Mapping
 from typing import Annotated, Any
 
 from pydantic import AfterValidator, Field
@@ -23,7 +22,7 @@ from seqlm.vocab.kinds import KINDS
 _RUN_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,99}(?<!\.)")
 _MODEL_PREFIXES = tuple(f"{kind}-" for kind in KINDS)
 """What the names of the n-gram models over each kind of token begin with."""
-_MACHINE_SETTINGS = ("device", "seed", "num_threads")
+_MACHINE_SETTINGS = {"device", "seed", "num_threads"}
 """Top-level settings that a run may override."""
 
 
@@ -32,14 +31,22 @@ def _require_name(run: str) -> str:
     if not _RUN_NAME.fullmatch(run) or run.startswith(_MODEL_PREFIXES):
         raise ValueError(
             "a run's name has 1 to 100 characters: letters A to Z in either case, digits, '_', "
-            "'.' and '-'; it begins "
-            "with a letter or digit, does not end with '.', and does not begin with "
-            f"{' or '.join(_MODEL_PREFIXES)}"
+            "'.' and '-'; it begins with a letter or digit, does not end with '.', and does not "
+            f"begin with {' or '.join(_MODEL_PREFIXES)}"
         )
     return run
 
 
-def _without(keys: Collection[str], advice: str) -> AfterValidator:
+def _require_distinct(runs: dict[str, Any]) -> dict[str, Any]:
+    """Raise ValueError for names that are one on a disk that takes small letters for capitals."""
+    names: dict[str, str] = {}
+    for run in runs:
+        if (other := names.setdefault(run.lower(), run)) != run:
+            raise ValueError(f"{other} and {run} differ only in small and capital letters")
+    return runs
+
+
+def forbid_keys(keys: set[str], advice: str) -> AfterValidator:
     """Return a validator of settings that raises ValueError if they have one of some keys."""
 
     def require(settings: dict[str, Any]) -> dict[str, Any]:
@@ -50,34 +57,6 @@ def _without(keys: Collection[str], advice: str) -> AfterValidator:
     return AfterValidator(require)
 
 
-_Shared = Annotated[
-    dict[str, Any],
-    _without({"run", "token", *_MACHINE_SETTINGS}, "it belongs outside train, or in runs"),
-]
-_Own = Annotated[dict[str, Any], _without({"run"}, "the entry's own name is the run")]
-_Runs = Annotated[
-    dict[Annotated[str, AfterValidator(_require_name)], _Own | None], Field(min_length=1)
-]
-
-
-def resolve_runs(params: Mapping[str, Any], *, source: str) -> dict[str, RunConfig]:
-    """Return each run's settings: ``train``, device, seed and num_threads, overridden by
-    ``runs.NAME``.
-
-    Raises ParamsError for a bad name or setting; ``source`` names the file.
-    """
-    train = check(params.get("train"), "train", _Shared, source=source)
-    runs = check(params.get("runs"), "runs", _Runs, source=source)
-    shared = train | {key: params.get(key) for key in _MACHINE_SETTINGS}
-    # Checked once as a made-up run, so that an error in a shared setting names train.KEY and not
-    # the first run.
-    check(shared | {"run": "train", "token": "char"}, "train", RunConfig, source=source)
-    return {
-        name: check(shared | (own or {}) | {"run": name}, f"runs.{name}", RunConfig, source=source)
-        for name, own in runs.items()
-    }
-
-
 def _require_program(launcher: str) -> str:
     """Raise ValueError if no such program is on PATH: DVC would notice only at the first
     training."""
@@ -86,8 +65,16 @@ def _require_program(launcher: str) -> str:
     return launcher
 
 
+_OUTSIDE = "it belongs outside train, or in runs"
+TrainSection = Annotated[
+    dict[str, Any], forbid_keys({"run", "token", *_MACHINE_SETTINGS}, _OUTSIDE)
+]
+RunOverrides = Annotated[dict[str, Any], forbid_keys({"run"}, "the entry's own name is the run")]
+_Runs = dict[Annotated[str, AfterValidator(_require_name)], RunOverrides | None]
+
+
 class Params(Section):
-    """All sections but ``train`` and ``runs``, which :func:`resolve_runs` checks together."""
+    """All settings; those of a run are checked by :func:`resolve_runs`."""
 
     device: Device
     seed: Seed
@@ -102,21 +89,26 @@ class Params(Section):
     vocab: VocabParams
     ngrams: NgramsParams
     sine: SineParams
+    train: TrainSection
+    runs: Annotated[_Runs, Field(min_length=1), AfterValidator(_require_distinct)]
     score: ScoreParams
     generate: GenerateParams
     gradients: GradientsParams
 
 
-def checked_runs(values: dict[str, Any], *, source: str) -> dict[str, RunConfig]:
-    """Check every setting of a ``params.yaml`` that was read, and return the resolved runs by name.
+def resolve_runs(values: dict[str, Any], *, source: str) -> dict[str, RunConfig]:
+    """Check every setting of a ``params.yaml``, and return each run's settings by its name:
+    ``train``, device, seed and num_threads, overridden by ``runs.NAME``.
 
     Raises ParamsError for the first setting that is unknown, missing or wrong; ``source`` names the
     file.
     """
-    check(
-        {key: value for key, value in values.items() if key not in ("train", "runs")},
-        "",
-        Params,
-        source=source,
-    )
-    return resolve_runs(values, source=source)
+    params = check(values, "", Params, source=source)
+    shared = params.train | params.model_dump(include=_MACHINE_SETTINGS)
+    # Checked once as a made-up run, so that an error in a shared setting names train.KEY and not
+    # the first run.
+    check(shared | {"run": "train", "token": "char"}, "train", RunConfig, source=source)
+    return {
+        run: check(shared | (own or {}) | {"run": run}, f"runs.{run}", RunConfig, source=source)
+        for run, own in params.runs.items()
+    }
