@@ -20,7 +20,7 @@ from seqlm.vocab.kinds import KINDS, Kind
 def main(layout: Layout, names: tuple[str, ...], kind: Kind | None) -> None:
     """Score a run or n-gram models on train, val and test."""
     if bool(names) == (kind is not None):
-        raise ParamsError("give --model or --kind")
+        raise ParamsError("pass --model or --kind")
     if kind is not None:
         from seqlm.pipeline.score.ngrams import score_kind
 

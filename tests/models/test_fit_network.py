@@ -151,7 +151,7 @@ def test_a_trained_network_continues_with_another_text(lstm: Any, tmp_path: Path
         (["the sea " * 50], {"eval_every": 4}, "checkpoint: best needs an evaluation on val"),
         (["the sea " * 50], {"checkpoint": "last"}, "checkpoint = 'last': should be the path of a file"),
         ([3], {}, "texts must be a string or several, not int"),
-        ([Path("x")], {}, "give its text, with read_text"),
+        ([Path("x")], {}, "pass its text, with read_text"),
         (["the sea " * 50], {"by": "word", "min_freq": 51}, "min_freq = 51: no word of the texts occurs so often"),
     ],
 )

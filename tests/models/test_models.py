@@ -91,7 +91,7 @@ def test_generated_text_depends_on_the_seed_only(models: Models) -> None:
     assert model.generate(["the sea came", "and t"], 4, temperature=0)[0] == " sea"
     assert len(set(models["small"].generate(["the sea"] * 3, 12))) == 3
     assert models["word-kneser-ney-3"].generate("the sea came", 2, temperature=0) == " in and"
-    with pytest.raises(DataError, match="the prefix '1984' contains no character: give at least one"):
+    with pytest.raises(DataError, match="the prefix '1984' contains no character: pass at least one"):
         models["small"].generate("1984")
     # A prefix is cleaned like a text that is scored; a space at its end stays.
     assert model.generate("The sea, came", 4, temperature=0) == " sea"
@@ -175,7 +175,7 @@ def test_every_wrong_argument_is_refused_by_one_class_of_errors(models: Models) 
         calls.append((lambda ids=ids: model.token_nll(ids), "small: tokens must be a list of integers from 0 to"))
     for use in (model.score, model.surprisals, model.generate):
         calls += [(lambda use=use: use(b"the sea"), "must be a string, not")]
-        calls += [(lambda use=use: use("the \ud800"), r"has half a character, '\\ud800', at position 4")]
+        calls += [(lambda use=use: use("the \ud800"), r"contains an unpaired surrogate, '\\ud800', at position 4")]
     wrong: dict[str, list[Any]] = {
         "num_preds": [-1, 0, "many", "3", True], "seed": [-1, 2**32, None], "temperature": [-1.0, math.nan, "hot", "1"],
         "top_k": [0, 1.5], "top_p": [0.0, 1.01],

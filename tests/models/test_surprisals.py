@@ -186,7 +186,7 @@ def test_a_first_word_is_one_without_a_known_context(kinds: dict[str, LanguageMo
         network.score("the")
     # A first word is drawn by its frequency in train.
     assert network.generate("", 1, temperature=0) == network.vocab.tokens[1]
-    with pytest.raises(DataError, match="has no distribution of a first word: give a prefix"):
+    with pytest.raises(DataError, match="has no distribution of a first word: pass a prefix"):
         network.next_tokens()
 
 
@@ -312,20 +312,20 @@ def test_words_of_a_text_need_not_have_spaces_between_them(models: Models) -> No
         ({"words": "the sea"}, "words must be a list of words, not str"),
         ({"words": ["the", 3]}, r"words\[1\] must be a string, not int"),
         ({"words": ["the", math.nan]}, r"words\[1\] must be a string, but it is missing: .*keep_default_na=False"),
-        ({"words": ["the", "sea"], "groups": [1, math.nan]}, r"groups\[1\] is missing: give a label for each word"),
+        ({"words": ["the", "sea"], "groups": [1, math.nan]}, r"groups\[1\] is missing: pass a label for each word"),
         ({"words": [["the"], "sea"]}, r"words\[1\] must be a list of strings, not str"),
         ({"words": ["a", "no"], "groups": [[1], [2]]}, "a label in groups must be a number or a string"),
         ({"text": "the sea", "words": ["the", "see"]}, r"words\[1\] = 'see': the text has 'sea' there"),
         ({"text": "the sea", "by": "line"}, "surprisals: by = 'line': should be 'token' or 'word'"),
         ({"text": "the sea", "space": "Before"}, "surprisals: space = 'Before': should be 'before' or 'after'"),
         ({"text": "the sea", "words": ["the"]}, "the text continues with 'sea' after the last word"),
-        ({"text": "the sea", "groups": [1]}, "groups are those of words: give words too"),
-        ({"text": "a", "words": ["a"], "groups": [1]}, "with groups, give words and no text"),
+        ({"text": "the sea", "groups": [1]}, "groups require words: pass words too"),
+        ({"text": "a", "words": ["a"], "groups": [1]}, "with groups, pass words and no text"),
         ({"words": ["the", "sea"], "groups": [1]}, "2 words, but 1 group:"),
-        ({"words": {"the", "sea"}}, "not set, which has no order: give a list"),
-        ({"text": {"the sea", "a"}}, "the text must be a string, not set, which has no order: give a list"),
+        ({"words": {"the", "sea"}}, "not set, which has no order: pass a list"),
+        ({"text": {"the sea", "a"}}, "the text must be a string, not set, which has no order: pass a list"),
         ({"text": [["the", "sea"]]}, r"the text\[0\] must be a string, not list: join its words with spaces"),
-        ({"text": pd.DataFrame({"a": ["the"]})}, "not DataFrame: give one of its columns"),
+        ({"text": pd.DataFrame({"a": ["the"]})}, "not DataFrame: pass one of its columns"),
         (
             {"words": pd.Series(["the", "sea"]), "groups": pd.Series([1, 2], index=[1, 0])},
             "words and groups have different indexes: take both from one table, or use lists",
@@ -337,7 +337,7 @@ def test_words_of_a_text_need_not_have_spaces_between_them(models: Models) -> No
         ({"text": "the sea", "by": "word", "entropy": True}, "entropy is that of tokens, not by = 'word'"),
         ({"words": ["the"], "by": "token"}, "by = 'token': with words it must be word"),
         ({"text": "the sea", "context": 3}, "the context must be a string, not int"),
-        ({"text": pd.Series(["the", "sea"])}, "the text is a column of single words: give it as words="),
+        ({"text": pd.Series(["the", "sea"])}, "the text is a column of single words: pass it as words="),
         ({"text": ["the sea", "a"], "context": ["the"]}, "2 texts, but 1 context:"),
     ],
 )

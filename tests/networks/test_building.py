@@ -67,7 +67,7 @@ def test_weights_come_back_and_changed_files_are_refused(tmp_path: Path) -> None
     with pytest.raises(DataError, match="holds the run 'x', not 'y'"):
         open_on_cpu(tmp_path, "y")
     for other in ((7, VOCAB[1]), (6, "the tokens of another text")):
-        with pytest.raises(DataError, match="made with another vocabulary than the present one: train again"):
+        with pytest.raises(DataError, match="built with a different vocabulary: train again"):
             open_on_cpu(tmp_path, "x", vocab=other)
     weights, description = tmp_path / "weights.safetensors", tmp_path / "model.json"
     content = weights.read_bytes()

@@ -148,7 +148,7 @@ def test_stored_models_are_those_that_were_saved_with_their_vocabulary(tmp_path:
     assert list(stored) == list(expected)
     for name, model in expected.items():
         assert stored[name].probs(ids).tolist() == model.probs(ids).tolist()
-    with pytest.raises(DataError, match="made with another vocabulary than the present one: count again"):
+    with pytest.raises(DataError, match="built with a different vocabulary: count again"):
         load_counts(tmp_path, (4, "abd"))
 
 

@@ -179,5 +179,5 @@ def test_the_library_reads_and_decodes_the_tokenizer(algorithm: str) -> None:
 
 def test_a_broken_tokenizer_is_refused() -> None:
     for description in ("", "{}", "null", '{"model": '):
-        with pytest.raises(DataError, match="a broken tokenizer of subwords"):
+        with pytest.raises(DataError, match="a corrupt subword tokenizer"):
             _ = SubwordTokenizer(description).tokens

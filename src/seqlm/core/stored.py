@@ -138,4 +138,4 @@ def require_vocab(path: Path, stored: VocabKey, vocab: VocabKey, advice: str) ->
     """Raise DataError, which ends with ``advice``, unless a model, stored in ``path``, belongs to a
     vocabulary."""
     if stored != vocab:
-        raise DataError(f"{path}: made with another vocabulary than the present one: {advice}")
+        raise DataError(f"{path}: built with a different vocabulary: {advice}")

@@ -150,7 +150,7 @@ def clean_prefix(vocab: Vocab, prefix: str) -> str:
     cleaned = clean_context(vocab, prefix)
     if prefix.strip() and not cleaned:
         noun = vocab.token_kind.noun
-        raise DataError(f"the prefix {prefix!r} contains no {noun}: give at least one")
+        raise DataError(f"the prefix {prefix!r} contains no {noun}: pass at least one")
     return cleaned or default_context(vocab)[:1]
 
 

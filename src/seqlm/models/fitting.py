@@ -120,7 +120,7 @@ def _encode(
         tokenizer = kind.train_tokenizer(texts[0], separator, _SUBWORDS)
     distinct, streams, lengths = intern_texts(texts, kind, separator, tokenizer)
     if sum(map(len, streams[0])) < min_tokens:
-        raise DataError(f"{function}: fewer than {min_tokens} {kind.noun}s: give more text")
+        raise DataError(f"{function}: fewer than {min_tokens} {kind.noun}s: pass more text")
     separators = None
     if not kind.is_lossless:
         separators = estimate_separators("".join(sample(texts[0])), separator)
@@ -158,7 +158,7 @@ def _join_texts(texts: str | Iterable[str | Sequence[str]], normalise: str, func
             text = " ".join(require_strings(text, what))
         elif _is_file(text := require_text(text, what)):
             raise ParamsError(
-                f"{function}: {text!r} is a file: give its text, Path({text!r}).read_text()"
+                f"{function}: {text!r} is a file: pass its text, Path({text!r}).read_text()"
             )
         cleaned.append(clean_text(text, normalise))
     return "\n".join(cleaned)
@@ -241,7 +241,7 @@ def fit_network(
         vocab, (train_ids, val_ids) = _encode(parts, by, cleaning, min_freq, "fit_network")
     config = _network_config(architecture, by, len(train_ids), fixed, settings)
     if len(val_ids) < 2:
-        raise DataError("fit_network: val has fewer than 2 tokens: give a longer text or share")
+        raise DataError("fit_network: val has fewer than 2 tokens: pass a longer text or share")
     device = resolve_device(config.device)
     trainer = Trainer(config, len(vocab), train_ids, val_ids, device)
     if isinstance(model, StaticNetwork):

@@ -44,18 +44,18 @@ def parse_input(text: object, words: object, groups: object) -> SurprisalInput:
     """Return what is to be scored. Raises ParamsError for arguments that make no sense together."""
     if words is None:
         if groups is not None:
-            raise ParamsError("groups are those of words: give words too")
+            raise ParamsError("groups require words: pass words too")
         texts, is_single = require_texts(text, "the text")
         is_column = _pandas_index(text) is not None and len(texts) > 1
         if is_column and all(len(string.split()) == 1 for string in texts):
-            raise ParamsError("the text is a column of single words: give it as words=")
+            raise ParamsError("the text is a column of single words: pass it as words=")
         return SurprisalInput(texts, labels=None if is_single else list(range(len(texts))))
     items = list(require_several(words, "words must be a list of words"))
     index = _pandas_index(words)
     if groups is not None:
         if text is not None:
             raise ParamsError(
-                "with groups, give words and no text: the text of a group is its words"
+                "with groups, pass words and no text: the text of a group is its words"
             )
         require_same_index(words=words, groups=groups)
         return _group_words(require_strings(items, "words"), groups, index)
@@ -90,7 +90,7 @@ def _group_words(words: list[str], groups: object, index: Any) -> SurprisalInput
         raise ParamsError("a label in groups must be a number or a string") from error
     if (group_of_word < 0).any():
         first = int((group_of_word < 0).argmax())
-        raise ParamsError(f"groups[{first}] is missing: give a label for each word")
+        raise ParamsError(f"groups[{first}] is missing: pass a label for each word")
     lists: list[list[str]] = [[] for _ in distinct]
     for word, group in zip(words, group_of_word, strict=True):
         lists[group].append(word)
@@ -132,16 +132,16 @@ def _problem(value: object) -> str:
     """Return what is wrong with a value that is no text, and what to do."""
     problem = f"not {type(value).__name__}"
     if isinstance(value, set | frozenset):
-        return f"{problem}, which has no order: give a list"
+        return f"{problem}, which has no order: pass a list"
     if isinstance(value, Path):
-        return f"{problem}: give its text, with read_text()"
+        return f"{problem}: pass its text, with read_text()"
     if hasattr(value, "columns"):
-        return f"{problem}: give one of its columns"
+        return f"{problem}: pass one of its columns"
     if is_collection(value):
         return f"{problem}: join its words with spaces"
     if _is_missing(value):
         return (
-            'but it is missing: give "" for no text, and read tables with keep_default_na=False, '
+            'but it is missing: pass "" for no text, and read tables with keep_default_na=False, '
             'so that "NA" stays a word'
         )
     return problem
@@ -160,7 +160,7 @@ def require_text(value: object, what: str) -> str:
         raise ParamsError(f"{what} must be a string, {_problem(value)}")
     if surrogate := _SURROGATE.search(value):
         position = f"{surrogate[0]!r}, at position {surrogate.start()}"
-        raise DataError(f"{what} has half a character, {position}: remove or replace it")
+        raise DataError(f"{what} contains an unpaired surrogate, {position}: remove or replace it")
     return value.removeprefix(_BYTE_ORDER_MARK)
 
 
@@ -202,4 +202,4 @@ def require_same_length(
     """Raise ParamsError if there are not as many of one thing as of another."""
     if len(items) != len(others):
         numbers = f"{count_noun(len(items), noun)}, but {count_noun(len(others), other_noun)}"
-        raise ParamsError(f"{numbers}: give one for each")
+        raise ParamsError(f"{numbers}: pass one for each")

@@ -307,7 +307,7 @@ class LanguageModel(ABC):
         _, probs = self._read_prefix(require_text(prefix, "the prefix"))
         if np.isnan(probs[0]):
             noun = self.vocab.token_kind.noun
-            raise DataError(f"{self.name}: has no distribution of a first {noun}: give a prefix")
+            raise DataError(f"{self.name}: has no distribution of a first {noun}: pass a prefix")
         ids = np.argsort(-probs, kind="stable")[:top]
         probability, bits = probs[ids], -log(probs[ids]) / math.log(2)
         tokens = self.vocab.decode(ids.tolist())

@@ -55,7 +55,7 @@ def sample_token(probs: Probs, settings: SamplingSettings, rng: np.random.Genera
     """
     allowed = probs[1:]
     if not allowed.any():
-        raise DataError("no token of the vocabulary can follow: give another prefix")
+        raise DataError("no token of the vocabulary can follow: pass another prefix")
     if settings.temperature == 0:
         return int(allowed.argmax()) + 1
     logs = log(allowed)

@@ -228,13 +228,13 @@ def _nonblank_lengths(text: str, words: Sequence[str]) -> list[int]:
     for number, word in enumerate(nonblank_words):
         if not nonblank_text.startswith(word, end):
             there = nonblank_text[end : end + len(word)]
-            problem = f"the text has {there!r} there: give its words"
+            problem = f"the text has {there!r} there: pass its words"
             raise ParamsError(f"words[{number}] = {words[number]!r}: {problem}")
         end += len(word)
     if end < len(nonblank_text):
         rest = nonblank_text[end : end + 20]
         raise ParamsError(
-            f"the text continues with {rest!r} after the last word: give all its words"
+            f"the text continues with {rest!r} after the last word: pass all of its words"
         )
     return [len(word) for word in nonblank_words]
 

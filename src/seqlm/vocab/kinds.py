@@ -82,7 +82,7 @@ class SubwordTokenizer:
             return Tokenizer.from_str(self.description)
         except Exception as error:  # the library has no class of its own
             raise DataError(
-                f"a broken tokenizer of subwords: run the vocab stage again ({error})"
+                f"a corrupt subword tokenizer: run the vocab stage again ({error})"
             ) from error
 
 

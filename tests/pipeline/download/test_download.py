@@ -189,7 +189,7 @@ def test_an_unreachable_corpus_ends_with_code_4_or_falls_back(
     result = download(fault)
     assert result.returncode == 4, result.stderr
     assert f"/{fault}: cannot be fetched" in result.stderr
-    assert result.stderr.splitlines()[-1].startswith("error: tide: no source can be reached")
+    assert result.stderr.splitlines()[-1].startswith("error: tide: no source is reachable")
     assert (download.text, download.leftovers()) == (b"old", [])
     download.path.unlink()
     result = download(fault, fallback="sample")

@@ -39,7 +39,7 @@ THREE = row("mix3", "mixture", 1.81, 1.91, members="net counts other")
 COUNTS = row("counts", "ngram", 1.9, 1.96, counted_token="word", smoothing="kneser-ney", order=3)
 LOWER = row("lower", "ngram", 2.1, 2.1, counted_token="word", smoothing="kneser-ney", order=2)
 NET = row("net", "network", 2.0, 2.2)
-ON_UNSEEN, ON_VAL = "Best on unseen text: ", "Best on val: "
+ON_UNSEEN, ON_VAL = "Best on unseen text: ", "Best on the validation set: "
 
 
 @pytest.mark.parametrize(
@@ -56,7 +56,7 @@ ON_UNSEEN, ON_VAL = "Best on unseen text: ", "Best on val: "
         # Small differences have more digits, and a short test has no margins.
         ((MIXTURE, NET | {"test_bits": 1.9002, "best_margin": 0.0001}), ON_UNSEEN, "it is 0.0002 ± 0.0001 bits better "
          "than NET alone."),
-        ((MIXTURE, NET | {"best_margin": None}), ON_UNSEEN, "Next on val: NET alone, with 2.20."),
+        ((MIXTURE, NET | {"best_margin": None}), ON_UNSEEN, "Next on the validation set: NET alone, with 2.20."),
         ((MIXTURE, NET | {"test_bits": 1.949, "best_margin": 0.053, "best_verdict": "not significant"}), ON_UNSEEN,
          "from NET alone, 0.049 ± 0.053, is not significant."),
         # Models that keep learning are not compared with.

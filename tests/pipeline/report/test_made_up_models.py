@@ -295,7 +295,7 @@ def test_the_same_model_is_named_first_everywhere(layout: Layout, table: pd.Data
     found = re.findall(r'y="([\d.]+)"[^>]*>([^<]+)</text>', chart)
     heights = {text: float(y) for y, text in reversed(found)}  # the legend comes last
     named = {
-        "sentence": re.findall('class="answer">Best on val: (.+?), with', page)[0],
+        "sentence": re.findall('class="answer">Best on the validation set: (.+?), with', page)[0],
         "chart": min(labels, key=heights.__getitem__),
         "table of the page": re.findall('<th scope="row">(.+?) <small>', page)[0],
         "terminal": build_summary(layout).splitlines()[1].split("  ")[0],

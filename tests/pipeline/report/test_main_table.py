@@ -62,13 +62,13 @@ def test_the_summary_explains_what_it_has(tmp_path: Path) -> None:
     text = summary(tmp_path, table(STEADY), ALL)
     assert text.startswith("bits per character (lower is better)")
     assert max(map(len, text.splitlines())) <= 100
-    assert "chosen on val" not in text
+    assert "chosen on the validation set" not in text
     assert text.endswith("at most 5 %\n")
     shares = {"train": 0.00375, "val": 0.03, "test": 1.0}
     shares_of = {split: {"scored_share": share} for split, share in shares.items()}
     text = summary(tmp_path, table(STEADY, score(LSTM.as_dynamic(), STEADY.nll["test"])), shares_of, "too short")
     assert text.startswith("Warning: too short.\n\nbits per character")
-    assert "\n^: settings, weights or the epoch were chosen on val" in text
+    assert "\n^: settings, weights or the epoch were chosen on the validation set" in text
     share = "scored: 0.38% of train, 3.00% of val, 100.00% of test, in evenly spaced passages"
     assert scored_share(Layout(tmp_path)) == share
     assert text.endswith(f"\n{share}\n")

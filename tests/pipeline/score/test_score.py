@@ -164,7 +164,7 @@ def test_a_long_train_has_no_dynamic_counts(
 
 def test_options_that_do_not_go_together(run_stage: RunStage) -> None:
     for options in ("", "--model small --kind char"):
-        refused(run_stage("score", *options.split()), 2, "give --model or --kind\n")
+        refused(run_stage("score", *options.split()), 2, "pass --model or --kind\n")
 
 
 TEXT = "the sea came in and the sea went out\nand in came the tide\n" * 30

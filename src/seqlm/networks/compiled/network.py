@@ -79,7 +79,7 @@ class CompiledNetwork(Network):
         """
         shapes = shapes_of(settings, vocab_size)
         if {name: weight.shape for name, weight in weights.items()} != shapes:
-            raise ValueError("weights of another network")
+            raise ValueError("the weights belong to a different network")
         self.settings, self.vocab_size, self._spec = (
             settings,
             vocab_size,

@@ -98,7 +98,7 @@ def _find(name: str, corpus: Corpus, layout: Layout, log: Log) -> Path:
                 raise DataError(f"{path}: not the expected text: {problem}")
             return path
     failure: SeqlmError = DownloadError(
-        f"{name}: no source can be reached: connect to the network, or put {corpus.file} into "
+        f"{name}: no source is reachable: check your network connection, or put {corpus.file} into "
         f"{folders[0]}"
     )
     pooch.get_logger().setLevel("ERROR")

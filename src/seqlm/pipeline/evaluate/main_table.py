@@ -20,7 +20,7 @@ class Row(NamedTuple):
     model: str
     """Identifier: what is typed, and what files are called."""
     label: str
-    """A readable name, which says what the model is."""
+    """A readable name."""
     family: str
     """ngram, network or mixture."""
     token: str
@@ -38,40 +38,42 @@ class Row(NamedTuple):
     as_in_chapter: bool
     """Networks: whether all settings are those of sections 8.5 and 8.6."""
     epoch: str | None
-    """Networks: whether the weights are the last ones, or those that were best on val."""
+    """Networks: whether the weights are the last ones, or those of the best epoch on the validation
+    set."""
     dynamic: bool
     """Whether the model keeps learning from the text that it predicts. Such rows come after the
     others."""
     members: str | None
     """Mixtures: the members, separated by spaces. Dynamic models: the static one."""
     test_bits: float
-    """Bits per character on test; infinite if a token has probability zero."""
+    """Bits per character on the test set; infinite if a token has probability zero."""
     ci_low: float | None
     """Lower end of the 95 % interval of test_bits; none if it would be below 0."""
     ci_high: float | None
     """Upper end of the 95 % interval of test_bits."""
     best_difference: float | None
-    """Bits per character on test minus those of the best model, which is in the first row."""
+    """Bits per character on the test set minus the bits of the best model, which is in the first
+    row."""
     best_margin: float | None
     """Half-width of the simultaneous 95 % confidence interval of best_difference."""
     best_verdict: str | None
     """Whether the model is better or worse than the best model, or the difference is not
     significant."""
     val_bits: float
-    """Bits per character on val; marked ^ if the model has chosen_on_val."""
+    """Bits per character on the validation set; marked ^ if the model has chosen_on_val."""
     chosen_on_val: bool
-    """Whether settings, weights or the epoch of the model were chosen on val, so that it looks
-    better there than it is."""
+    """Whether settings, weights or the epoch of the model were chosen on the validation set, so
+    that it looks better there than it is."""
     train_bits: float
-    """Bits per character on all of train."""
+    """Bits per character on the whole training set."""
     seen_bits: float
     """Bits per character on the text that the model was trained on, measured after training."""
     train_chars: int
-    """Characters of train that the model saw."""
+    """Characters of the training set that the model saw."""
     test_perplexity: float
-    """Perplexity on test, per token of the model's own kind."""
+    """Perplexity on the test set, per token of the model's own kind."""
     unknown_share: float
-    """Share of test tokens not in the vocabulary."""
+    """Share of the test tokens that the vocabulary lacks."""
 
 
 def table_row(score: Scores, label: str, interval: Interval, vs_best: Comparison) -> Row:
