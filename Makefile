@@ -9,7 +9,7 @@ export PATH := $(CURDIR)/$(VENV)/bin:$(PATH)
 SHELL := /bin/sh
 
 .DEFAULT_GOAL := help
-.PHONY: help install install-hashed unlock repro restore preset smoke diff docs picture test test-all verify mutants lint clean
+.PHONY: help install install-hashed unlock repro restore preset smoke diff regenerate docs picture test test-all verify mutants lint clean
 
 help: ## list the targets
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | expand -t 16
@@ -69,6 +69,12 @@ smoke: install ## try the whole pipeline in a copy, on the sample, with small se
 REV ?= main
 diff: install ## compare the results with those of another revision: make diff REV=main
 	python tools/compare.py $(REV)
+
+regenerate: install ## after dvc repro, write again all that is written from settings, code and results (needs Chromium)
+	python tests/helpers/default_params.py
+	python tools/doc_values.py
+	pytest --numprocesses=0 --nbmake --overwrite docs/notebook.ipynb
+	$(MAKE) picture
 
 CHROMIUM ?= chromium
 docs: install ## write the documentation as a site to build/site, and check its links

@@ -27,7 +27,8 @@ from words import VOCAB_SIZE, zipf_text
 from seqlm.core.files import sha256_of_file
 from seqlm.core.stored import read_array, write_array
 from seqlm.ngrams.counts.count_tables import Ids
-from seqlm.ngrams.counts.counting import DuckDB, Part, Spark, count_ngrams
+from seqlm.ngrams.counts.counting import Engine, Part, count_ngrams
+from seqlm.pipeline.ngrams.engines import DuckDB, Spark
 
 BLOCK = 1 << 22
 ORDER = 3
@@ -54,7 +55,7 @@ class Polars(DuckDB):
         return np.concatenate(list(blocks))
 
 
-ENGINES: dict[str, Callable[[int, Path], DuckDB | None]] = {
+ENGINES: dict[str, Callable[[int, Path], Engine | None]] = {
     "memory": lambda *_: None,
     "duckdb": DuckDB,
     "polars": Polars,

@@ -16,7 +16,7 @@ from seqlm.core.layout import Layout
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT / "tests"))
 
-from devtools import Browser  # noqa: E402 (the browser of the tests)
+from chromium import Browser  # noqa: E402 (the browser of the tests)
 
 _READY = """(async () => {
   while (!app.cards.length || document.querySelector(".card.old")) await new Promise(done => { setTimeout(done); });

@@ -17,9 +17,7 @@ import seqlm
 from seqlm.core.layout import Layout
 from seqlm.models.index import Models
 from seqlm.models.language_model import LanguageModel
-from seqlm.ngrams.arpa import write_arpa
-from seqlm.ngrams.models.registry import load_kneser_ney
-from seqlm.vocab.vocabulary import Vocab
+from seqlm.models.ngrams import NGram
 
 WORDS, SENTENCES, ALONE, ROUNDS = 20, 1000, 100, 5
 NGRAMS = ["word-kneser-ney-3", "char-kneser-ney-5"]
@@ -33,9 +31,10 @@ def sentences(layout: Layout) -> list[str]:
     return [" ".join(words[start : start + WORDS]) for start in starts]
 
 
-def kenlm_of(layout: Layout, folder: Path) -> kenlm.Model:
-    vocab = Vocab.load(layout.vocab("word"))
-    write_arpa(folder / "model.arpa", load_kneser_ney(layout.ngrams("word"), vocab.key), vocab.tokens)
+def kenlm_of(models: Models, folder: Path) -> kenlm.Model:
+    model = models[NGRAMS[0]]
+    assert isinstance(model, NGram)
+    model.to_arpa(folder / "model.arpa")
     return kenlm.Model(str(folder / "model.arpa"))
 
 
@@ -73,7 +72,7 @@ def main() -> None:
     layout = Layout(Path())
     models, texts = seqlm.open(), sentences(layout)
     with tempfile.TemporaryDirectory() as folder:
-        found = measure(models, kenlm_of(layout, Path(folder)), texts)
+        found = measure(models, kenlm_of(models, Path(folder)), texts)
     # Other programs only make a round slower.
     reference = min(found["kenlm, one by one"])
     print(f"{origin()}; {SENTENCES} sentences of {WORDS} words; the fastest of {ROUNDS} rounds, with all ways in turn")

@@ -26,8 +26,9 @@ def main(layout: Layout, kind: str) -> None:
     """
     from seqlm.core.files import write_table
     from seqlm.models.info import describe_ngrams
-    from seqlm.ngrams.counts.counting import choose_engine, count_ngrams
+    from seqlm.ngrams.counts.counting import count_ngrams
     from seqlm.ngrams.models.registry import build_models, save_models
+    from seqlm.pipeline.ngrams.engines import choose_engine
     from seqlm.pipeline.ngrams.smoothing import choose_settings
     from seqlm.pipeline.ngrams.statistics import describe, join_splits
     from seqlm.vocab.corpus import load_corpus

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
-from devtools import CHROMIUM
+from chromium import CHROMIUM
 from smoke import ROOT
 from stages_by_hand import RunStage, in_a_process, in_this_process, prepare
 

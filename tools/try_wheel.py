@@ -1,9 +1,9 @@
 """Build the wheel, install it alone in an environment of its own, and train, score and generate there.
 
-    python tools/try_wheel.py [TEXT] [--model lstm]
+    python tools/try_wheel.py [TEXT] [--model lstm] [--wheel FOLDER]
 
-Prints what the commands print, with seconds and peak memory. It needs the network, for the packages of the light
-installation.
+Prints what the commands print, with seconds and memory. It needs the network, for the packages of the light
+installation. FOLDER holds a wheel that is there already.
 """
 
 import argparse
@@ -15,8 +15,9 @@ from tempfile import TemporaryDirectory
 
 ROOT = Path(__file__).resolve().parent.parent
 THREE_LINES = """
-import resource, sys, time
+import sys, time
 from pathlib import Path
+import psutil
 import seqlm
 
 begin = time.monotonic()
@@ -27,7 +28,7 @@ print(model.generate("The ", 200, seed=1))
 model.save("my-model")
 assert seqlm.open("my-model").saved == [sys.argv[2]]
 missing = [name for name in ("torch", "dvc") if name in sys.modules]
-print(f"peak memory {resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20:.2f} GiB", *missing)
+print(f"{psutil.Process().memory_info().rss / 2**30:.2f} GiB of memory at the end", *missing)
 """
 
 
@@ -36,6 +37,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("text", type=Path, nargs="?", default=ROOT / "data" / "sample.txt")
     parser.add_argument("--model", default="lstm")
+    parser.add_argument("--wheel", type=Path)
     options = parser.parse_args()
     text = options.text.resolve()
     with TemporaryDirectory() as name:
@@ -45,8 +47,9 @@ def main() -> int:
         def run(*command: object) -> None:
             subprocess.run([str(word) for word in command], check=True, cwd=folder, env=environment)
 
-        run(sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "--wheel-dir", folder, ROOT)
-        (wheel,) = folder.glob("*.whl")
+        if not options.wheel:
+            run(sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "--wheel-dir", folder, ROOT)
+        (wheel,) = (options.wheel or folder).resolve().glob("*.whl")
         run(sys.executable, "-m", "venv", folder / "environment")
         programs = folder / "environment" / ("Scripts" if os.name == "nt" else "bin")
         run(programs / "python", "-m", "pip", "install", "--quiet", wheel)

@@ -10,7 +10,7 @@ import pytest
 from numba.core.dispatcher import Dispatcher
 
 import seqlm
-from disks import fill, mounted
+from full_disks import fill, mounted
 from seqlm.core import compiling, elementary
 from smoke import ROOT
 from stages_by_hand import Finished, run_python, succeeded

@@ -57,17 +57,12 @@ def state_gradient(model: LinearRNN, output_gradients: Array, t: int) -> Array:
     return total
 
 
-def full_derivative(local: Array, factors: Array) -> float:
-    """Return dh_T/dw of a scalar recurrence by the sum (8.7.7).
+def truncated_derivative(local: Array, factors: Array, tau: int) -> float:
+    """Return dh_T/dw of a scalar recurrence by the sum (8.7.7), stopped after ``tau`` steps back.
 
     ``local[t]`` is the partial derivative of f(x_t, h_{t-1}, w) by w, and ``factors[t]`` the one by h_{t-1}, for steps
-    0 .. T - 1.
+    0 .. T - 1. tau = 0 keeps only the last term.
     """
-    return truncated_derivative(local, factors, len(local))
-
-
-def truncated_derivative(local: Array, factors: Array, tau: int) -> float:
-    """Return the sum (8.7.7) stopped after ``tau`` steps back: tau = 0 keeps only the last term."""
     last = len(local) - 1
     total, product = 0.0, 1.0
     for back in range(min(tau, last) + 1):

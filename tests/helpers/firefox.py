@@ -5,16 +5,16 @@ import os
 import shutil
 import socket
 import subprocess
+from contextlib import AbstractContextManager
 from pathlib import Path
-from types import TracebackType
-from typing import Any, Self
+from typing import Any
 
 from workspace import wait_until
 
 FIREFOX = shutil.which("firefox") or shutil.which("firefox-esr")
 
 
-class Firefox:
+class Firefox(AbstractContextManager["Firefox"]):
     """One page in a Firefox with a profile of its own."""
 
     def __init__(self, folder: Path) -> None:
@@ -29,12 +29,7 @@ class Firefox:
         self._receive()
         self.call("WebDriver:NewSession", capabilities={"alwaysMatch": {"pageLoadStrategy": "none"}})
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._process.kill()
         self._process.wait()
         self._answers.close()

@@ -4,9 +4,9 @@ import json
 import re
 import shutil
 import subprocess
+from contextlib import AbstractContextManager
 from pathlib import Path
-from types import TracebackType
-from typing import Any, Self
+from typing import Any
 
 NODE = shutil.which("node") or shutil.which("nodejs")
 _LOOP = """
@@ -19,7 +19,7 @@ require("readline").createInterface({input: process.stdin}).on("line", async lin
 """
 
 
-class Node:
+class Node(AbstractContextManager["Node"]):
     """Node with what a page of the playground computes with."""
 
     def __init__(self, page: Path) -> None:
@@ -36,12 +36,7 @@ class Node:
         self.run(f"const data = {data}; begin({{data, blocks: {json.dumps(blocks)}}})")
         self.run("const idOf = new Map(data.tokens.map((token, id) => [token, id])); undefined")
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._process.kill()
         self._process.communicate()
 

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from default_params import PARAMS_FILE
+from encoded_corpora import build, write_splits
 from seqlm.core.layout import Layout
 from seqlm.core.settings import read_params
 from seqlm.core.stored import write_array
@@ -25,7 +26,6 @@ from seqlm.train.settings import RunConfig
 from seqlm.vocab.corpus import load_split
 from seqlm.vocab.kinds import KINDS
 from seqlm.vocab.vocabulary import Vocab
-from subwords import build, write_splits
 
 SMALL = {
     "token": "char", "num_hiddens": 8, "num_epochs": 4, "batch_size": 4, "num_steps": 5, "max_tokens": None,

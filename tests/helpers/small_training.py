@@ -8,12 +8,12 @@ from typing import Any
 import numpy as np
 
 import small_runs
+from encoded_corpora import encode
 from seqlm.core.layout import Layout
 from seqlm.pipeline.train.configs import write_config
 from seqlm.train.ranks import ONE_PROCESS
 from seqlm.train.settings import RunConfig
 from seqlm.train.trainer import Checkpointed, Trainer
-from subwords import encode
 
 TEXT = np.random.default_rng(0).integers(1, 6, 200)
 

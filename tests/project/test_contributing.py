@@ -7,7 +7,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from declarations import require_declared_files, require_declared_settings
+from declared_deps import require_declared_files, require_declared_settings
 from smoke import SMALL
 from workspace import Workspace
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from pages import PAGES, blocks, commands_in_text
+from documented_commands import PAGES, blocks, commands_in_text
 from smoke import SMALL
 from workspace import Workspace
 

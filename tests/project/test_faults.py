@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from disks import as_owner
+from full_disks import as_owner
 from smoke import change_params
 from stages_by_hand import refused
 from workspace import Finished, Workspace

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from devtools import CHROMIUM, Browser
+from chromium import CHROMIUM, Browser
 from smoke import ROOT, SMALL
 from workspace import Workspace
 

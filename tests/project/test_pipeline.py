@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from declarations import inside, require_declared_files, require_declared_settings
+from declared_deps import inside, require_declared_files, require_declared_settings
 from workspace import Workspace, stages_run
 
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-import subwords
+import encoded_corpora
 from seqlm.core.errors import DataError
 from seqlm.vocab import corpus as corpus_module
 from seqlm.vocab import kinds
@@ -26,10 +26,10 @@ def trained_on(text: str, algorithm: str, vocab_size: int | str, separator: str 
     with tempfile.NamedTemporaryFile() as file:
         path = Path(file.name)
         path.write_text(text)
-        return subwords.trained(path, separator, algorithm=algorithm, vocab_size=vocab_size)
+        return encoded_corpora.trained(path, separator, algorithm=algorithm, vocab_size=vocab_size)
 
 
-TOKENIZERS = {algorithm: trained_on(TRAIN, algorithm, 400, "\n") for algorithm in subwords.ALGORITHMS}
+TOKENIZERS = {algorithm: trained_on(TRAIN, algorithm, 400, "\n") for algorithm in encoded_corpora.ALGORITHMS}
 """Tokenizers that are trained on a text of several scripts."""
 
 
@@ -37,7 +37,7 @@ def characters_of(tokenizer: SubwordTokenizer) -> set[str]:
     return {token for token in tokenizer.tokens if len(token) == 1} - set(BYTE_TOKENS)
 
 
-algorithms = pytest.mark.parametrize("algorithm", subwords.ALGORITHMS)
+algorithms = pytest.mark.parametrize("algorithm", encoded_corpora.ALGORITHMS)
 # Text of any script, and text that is similar to train.
 texts = st.text() | st.text(alphabet="thesa,' \n日\0\U0010ff41é\u0301<unk>0xC3", max_size=60)
 
@@ -64,8 +64,8 @@ def test_pieces_cut_no_token(contents: list[str], separator: str, piece: int) ->
     with tempfile.TemporaryDirectory() as name, pytest.MonkeyPatch.context() as patch:
         patch.setattr(corpus_module, "_PIECE", piece)
         folder = Path(name)
-        paths = subwords.write_splits(folder, *contents)
-        vocab = subwords.build(paths, folder, "subword", separator)
+        paths = encoded_corpora.write_splits(folder, *contents)
+        vocab = encoded_corpora.build(paths, folder, "subword", separator)
         corpus = load_corpus(folder, "subword")
         assert corpus.vocab == vocab
         assert corpus.unknown_tokens == []
@@ -79,7 +79,7 @@ def test_pieces_cut_no_token(contents: list[str], separator: str, piece: int) ->
 def test_a_small_vocabulary_by_hand(tmp_path: Path) -> None:
     # The pretokens of "ab ab ab" are "ab" once and " ab" twice: the pair a, b occurs three times and is merged, then
     # the space and "ab". Nothing is left to merge: there are 256 bytes, three characters and two merged tokens.
-    vocab = subwords.build(subwords.write_splits(tmp_path, "ab ab ab\n"), tmp_path, "subword", "")
+    vocab = encoded_corpora.build(encoded_corpora.write_splits(tmp_path, "ab ab ab\n"), tmp_path, "subword", "")
     assert len(vocab) == 1 + 256 + 3 + 2
     # By frequency: " ab" twice, "ab" once, then the tokens that never occur.
     assert vocab.tokens[:3] == ["<unk>", " ab", "ab"]
@@ -135,9 +135,9 @@ def test_pairs_that_occur_once_are_not_merged() -> None:
 PROGRAM = """
 import sys
 from pathlib import Path
-import subwords
-for algorithm in subwords.ALGORITHMS:
-    print(subwords.trained(Path(sys.argv[1]), algorithm=algorithm, vocab_size=900).description)
+import encoded_corpora
+for algorithm in encoded_corpora.ALGORITHMS:
+    print(encoded_corpora.trained(Path(sys.argv[1]), algorithm=algorithm, vocab_size=900).description)
 """
 
 
@@ -151,7 +151,7 @@ def test_two_runs_give_equal_bytes_whatever_the_threads(root: Path) -> None:
     ]
     assert printed[0] == printed[1]
     # The tokens of all bytes are there, by the library's names.
-    assert all(printed[0].count(f'"{token}"') == len(subwords.ALGORITHMS) for token in BYTE_TOKENS)
+    assert all(printed[0].count(f'"{token}"') == len(encoded_corpora.ALGORITHMS) for token in BYTE_TOKENS)
 
 
 def test_a_long_text_is_sampled_in_passages(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -13,6 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import reference
+from encoded_corpora import write_splits
 from reference import clean_line
 from seqlm.core.errors import DataError, MachineError, ParamsError
 from seqlm.core.files import write_json
@@ -24,7 +25,6 @@ from seqlm.vocab.separators import Separators
 from seqlm.vocab.vocabulary import Vocab
 from smoke import change_params
 from stages_by_hand import Finished, RunStage, succeeded
-from subwords import write_splits
 
 
 def build(folder: Path, *texts: str, kind: Kind = "char", separator: str = "") -> Vocab:

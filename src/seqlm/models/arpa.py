@@ -8,7 +8,6 @@ text is one stream of tokens. The marks are no text: what is spelt like them in 
 
 from collections.abc import Iterable
 from functools import lru_cache
-from itertools import chain
 from pathlib import Path
 from typing import Literal
 
@@ -85,29 +84,25 @@ class ArpaLanguageModel(NGram):
         if not self._marks:
             return super().encode(context, text)
         begin, end = self._marks
-        lines = [self.vocab.tokenize(line) for line in f"{context}{text}".split("\n")]
-        ends = np.cumsum([len(line) + 2 for line in lines]) - 1
-        begins = np.append(0, ends[:-1] + 1)
-        is_word = np.ones(ends[-1] + 1, bool)
-        is_word[begins] = is_word[ends] = False
-        ids, lengths = np.empty(len(is_word), np.int64), np.zeros(len(is_word), np.int64)
-        ids[begins], ids[ends] = begin, end
-        words = list(chain.from_iterable(lines))
-        ids[is_word], lengths[is_word] = self.vocab.encode(words), self.vocab.lengths(words)
+        ids, tokens, lengths, scored = list[int](), list[str](), list[int](), list[bool]()
+        for line in f"{context}{text}".split("\n"):
+            words = self.vocab.tokenize(line)
+            ids += [begin, *self.vocab.encode(words).tolist(), end]
+            tokens += [MARKS[0], *words, MARKS[1]]
+            lengths += [0, *map(len, words), 0]
+            scored += [False, *[True] * len(words), self._eos]
         num_read = len(self.vocab.tokenize(context)) + 2 * context.count("\n")
-        is_scored = np.arange(len(ids)) > num_read
-        is_scored[begins] = False
-        is_scored[ends] &= self._eos
-        tokens = [token for line in lines for token in (MARKS[0], *line, MARKS[1])]
-        num_ends = int(np.count_nonzero(is_scored[ends]))
+        is_scored = np.array(scored)
+        is_scored[: num_read + 1] = False
+        num_ends = text.count("\n") + 1 if self._eos else 0
         shape = word_shape(context, text) if self.vocab.kind == "word" else ""
         return EncodedText.from_tokens(
             self.vocab,
             text,
             tokens,
-            ids,
+            np.array(ids),
             is_scored,
-            lengths=lengths,
+            lengths=np.array(lengths),
             # Each line ends with a character, the last one too.
             num_chars=len(text) - text.count("\n") + num_ends,
             separator_nll=_separator_nll(shape),

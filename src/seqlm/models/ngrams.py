@@ -8,7 +8,6 @@ from typing import Self
 
 import numpy as np
 
-from seqlm.core.elementary import log
 from seqlm.core.errors import ParamsError
 from seqlm.core.layout import Layout, as_path
 from seqlm.core.metrics import Nll
@@ -102,6 +101,8 @@ class NGram(LanguageModel):
         return self._recounting.model_after(())
 
     def _token_nll(self, ids: Ids) -> Nll:
+        if not self.info.dynamic:  # in one part, which needs no copies
+            return token_nll(self.model, ids)
         segments = [np.empty(0)]
         for part in self._recounting.parts(max(len(ids) - 1, 0)):
             model = self._recounting.model_after(ids[: part.start + 1])
@@ -110,11 +111,13 @@ class NGram(LanguageModel):
         return np.concatenate(segments)
 
     def batch_nll(self, texts: Sequence[Ids]) -> list[Nll]:
-        if self.info.dynamic:
+        if self.info.dynamic or not texts:
             return super().batch_nll(texts)
-        probs = self.model.texts_probs(texts)
-        ends = np.cumsum([len(text_probs) for text_probs in probs])
-        return np.split(-log(np.concatenate(probs)), ends[:-1]) if probs else []
+        # As one stream, of which the first token of each text is not asked for.
+        lengths = [len(ids) for ids in texts]
+        places = np.concatenate([np.arange(length) for length in lengths])
+        nll = np.append(0, token_nll(self.model, np.concatenate(texts), places))
+        return [text_nll[1:] for text_nll in np.split(nll, np.cumsum(lengths)[:-1])]
 
     def _reader(self) -> Reader:
         return _NGramReader(self._recounting)

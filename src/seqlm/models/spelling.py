@@ -4,7 +4,7 @@ A model over words that predicts ``<unk>`` does not predict which word. To compa
 over characters, each unknown word is charged the surprisal of its spelling under a small character
 model, so that no model gains by not knowing a word. A character that even this model lacks, like an
 unknown character of a character model, is charged as one of all Unicode characters. Separators
-(:mod:`seqlm.vocab.separators`) are not charged; what they would cost is reported.
+are charged apart from words (:mod:`seqlm.vocab.separators`).
 """
 
 import math
@@ -114,5 +114,6 @@ def unknown_costs(
 ) -> NDArray[np.float64]:
     """Return the spelling cost of each unknown token, in nats, and 0 for all others."""
     costs, is_unknown = np.zeros(len(ids)), ids == 0
-    costs[is_unknown] = spelling_costs(vocab, list(compress(tokens, is_unknown.tolist())))
+    if is_unknown.any():
+        costs[is_unknown] = spelling_costs(vocab, list(compress(tokens, is_unknown.tolist())))
     return costs

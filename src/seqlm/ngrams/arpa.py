@@ -26,12 +26,13 @@ from seqlm.core.errors import DataError
 from seqlm.core.files import atomic_write, open_unpacked
 from seqlm.core.progress import shown
 from seqlm.core.threads import imap
-from seqlm.ngrams.counts.count_tables import NgramCounts, Probs, Rows
+from seqlm.ngrams.counts.count_tables import Ids, NgramCounts, Probs, Rows
 from seqlm.ngrams.counts.kernels import (
     DECIMALS,
     NEVER,
     Bytes,
     Longs,
+    backoff_probs,
     read_lines,
     skip_blank_lines,
     write_lines,
@@ -183,6 +184,19 @@ class ArpaModel(NGramModel):
         """The probability of each token without any context."""
         return self.listed[0]
 
+    def probs(self, ids: Ids, places: Rows | None = None) -> Probs:
+        probs, orders = np.empty(max(len(ids) - 1, 0)), slice(self.order)
+        backoff_probs(
+            ids.astype(np.int64, copy=False),
+            np.arange(len(ids)) if places is None else places,
+            tuple(table.keys for table in self.counts.tables[orders]),
+            tuple(self.listed[orders]),
+            tuple(self.backoffs[orders]),
+            np.empty((2, self.order), np.int64),
+            probs,
+        )
+        return self._refuse_above_1(probs)
+
     def interpolation(
         self, n: int, rows: Rows | slice, contexts: Rows | slice
     ) -> tuple[Probs, Probs]:
@@ -191,11 +205,10 @@ class ArpaModel(NGramModel):
         return self.listed[n - 1][rows], self.backoffs[n - 2][contexts]
 
     def mixed(self, is_seen: NDArray[np.bool_], shares: Probs, backed_off: Probs) -> Probs:
-        """Return the probabilities of n-grams that are listed, and what the others back off to.
+        """Return the probabilities of n-grams that are listed, and what the others back off to."""
+        return self._refuse_above_1(np.where(is_seen, shares, backed_off))
 
-        Raises DataError for one above 1.
-        """
-        probs = np.where(is_seen, shares, backed_off)
+    def _refuse_above_1(self, probs: Probs) -> Probs:
         if (largest := probs.max(initial=0)) > _MAX_PROB:
             raise DataError(
                 f"{self.file}: its backoff weights give an n-gram the probability {largest:.3g}, "

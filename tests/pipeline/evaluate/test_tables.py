@@ -5,6 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from encoded_corpora import encode
 from made_scores import network, ngram, score, scored_text
 from seqlm.core.layout import Layout
 from seqlm.models.spelling import UNIFORM_CHAR_NLL
@@ -13,7 +14,6 @@ from seqlm.pipeline.evaluate.tables import CLASSES, character_classes, class_tab
 from seqlm.pipeline.score.heldout import Heldout
 from seqlm.pipeline.score.scores import Scores, make_scores
 from seqlm.vocab.corpus import SPLITS
-from subwords import encode
 
 BIT = np.log(2)
 

@@ -4,6 +4,7 @@ import re
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -37,10 +38,7 @@ from smoke import change_params
 from stages_by_hand import RunStage, refused, succeeded
 
 RNG = np.random.default_rng(0)
-T, D, H, Q = 7, 3, 4, 2
-MODEL = equations.LinearRNN(RNG.normal(size=(H, D)), RNG.normal(size=(H, H)), RNG.normal(size=(Q, H)))
 STRATEGIES = [Truncation("regular", 1), Truncation("regular", 4), Truncation("randomized", 4)]
-INPUTS, TARGETS = RNG.normal(size=(T, D)), RNG.normal(size=(T, Q))
 
 
 def task(ids: np.ndarray, vocab_size: int, **settings: object) -> Task:
@@ -49,47 +47,20 @@ def task(ids: np.ndarray, vocab_size: int, **settings: object) -> Task:
     return Task(params, ids, ids, vocab_size, 0, 1)
 
 
-def by_autograd() -> tuple[dict[str, torch.Tensor], np.ndarray, list[torch.Tensor]]:
-    """Return gradients of the weights, dL/do_t, and dL/dh_t for the squared error."""
-    weights = {name: torch.tensor(getattr(MODEL, name), requires_grad=True) for name in ("w_hx", "w_hh", "w_qh")}
-    hidden, states, outputs = torch.zeros(H, dtype=torch.float64), [], []
-    for x in torch.tensor(INPUTS):
+def test_the_equations_that_the_guide_shows_give_the_gradients_of_pytorch() -> None:
+    sizes = {"w_hx": (4, 3), "w_hh": (4, 4), "w_qh": (2, 4)}
+    weights = {name: torch.tensor(RNG.normal(size=size), requires_grad=True) for name, size in sizes.items()}
+    inputs, targets = (torch.tensor(RNG.normal(size=(7, size))) for size in (3, 2))
+    hidden, outputs = torch.zeros(4, dtype=torch.float64), []
+    for x in inputs:
         hidden = weights["w_hx"] @ x + weights["w_hh"] @ hidden
-        hidden.retain_grad()
-        states.append(hidden)
         outputs.append(weights["w_qh"] @ hidden)
         outputs[-1].retain_grad()
-    loss = sum((output - target).pow(2).sum() for output, target in zip(outputs, torch.tensor(TARGETS), strict=True))
-    (loss / T).backward()
+    ((torch.stack(outputs) - targets).pow(2).sum() / 7).backward()
+    model = equations.LinearRNN(**{name: weight.detach().numpy() for name, weight in weights.items()})
     by_output = np.array([output.grad.numpy() for output in outputs])
-    return (
-        {name: weight.grad for name, weight in weights.items() if weight.grad is not None},
-        by_output,
-        [state.grad for state in states],
-    )
-
-
-def test_the_equations_equal_automatic_differentiation() -> None:
-    expected, by_output, by_state = by_autograd()
-    found = equations.linear_gradients(MODEL, INPUTS, by_output)
-    for name, gradient in expected.items():
-        np.testing.assert_allclose(found[name], gradient.numpy(), rtol=1e-10)
-    for t in range(1, T + 1):
-        np.testing.assert_allclose(equations.state_gradient(MODEL, by_output, t), by_state[t - 1].numpy(), rtol=1e-10)
-    # (8.7.14): the recursion from the next step.
-    for t in range(1, T):
-        recursive = MODEL.w_hh.T @ equations.state_gradient(MODEL, by_output, t + 1) + MODEL.w_qh.T @ by_output[t - 1]
-        np.testing.assert_allclose(equations.state_gradient(MODEL, by_output, t), recursive, rtol=1e-10)
-
-
-class Draws:
-    """Numbers in place of those that a generator draws: 0 continues the recurrence, and 1 stops it."""
-
-    def __init__(self, num_continued: int) -> None:
-        self.numbers = iter([0.0] * num_continued + [1.0])
-
-    def random(self) -> float:
-        return next(self.numbers)
+    for name, found in equations.linear_gradients(model, inputs.numpy(), by_output).items():
+        np.testing.assert_allclose(found, weights[name].grad.numpy(), rtol=1e-10)
 
 
 def test_truncated_sums_by_the_recursion() -> None:
@@ -99,10 +70,16 @@ def test_truncated_sums_by_the_recursion() -> None:
         derivative = a + b * derivative  # (8.7.4)
     assert equations.truncated_derivative(local, factors, 5) == pytest.approx(derivative, rel=1e-12)
     assert equations.truncated_derivative(local, factors, 1) == pytest.approx(local[-1] + factors[-1] * local[-2])
+
+    def stopped_after(num_terms: int) -> float:
+        numbers = iter([0.0] * (num_terms - 1) + [1.0])  # 0 continues the recurrence, and 1 stops it
+        return equations.randomized_derivative(
+            local, factors, lambda _: p, SimpleNamespace(random=lambda: next(numbers))
+        )
+
     # Stopping after n of 5 terms has probability p^(n - 1) (1 - p), and 5 terms are left in all other cases.
-    sums = [equations.randomized_derivative(local, factors, lambda _: p, Draws(n)) for n in range(5)]
     shares = [p**n * (1 - p) for n in range(4)] + [p**4]
-    assert np.dot(shares, sums) == pytest.approx(derivative, rel=1e-12)
+    assert np.dot(shares, [stopped_after(n) for n in range(1, 6)]) == pytest.approx(derivative, rel=1e-12)
 
 
 LAYERS = {"relu": partial(torch.nn.RNN, nonlinearity="relu"), "gru": torch.nn.GRU, "lstm": torch.nn.LSTM}

@@ -10,12 +10,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import reference
+from encoded_corpora import write_splits
 from seqlm.core.errors import ParamsError
 from seqlm.pipeline.ngrams import statistics
 from seqlm.pipeline.ngrams.statistics import CorpusStream, describe, fit_zipf, join_splits, vocabulary_growth
 from seqlm.vocab.corpus import build_corpus, load_corpus
 from seqlm.vocab.kinds import Kind
-from subwords import write_splits
 
 words = st.sampled_from(["a", "b", "<unk>", "the", "sea", "é", "漢字", "<pad>"])
 lines = st.lists(words, max_size=4).map(" ".join)

@@ -13,7 +13,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from devtools import CHROMIUM, Browser
+from chromium import CHROMIUM, Browser
 from firefox import FIREFOX, Firefox
 from node import NODE, Node
 from seqlm.core.files import write_csv, write_json

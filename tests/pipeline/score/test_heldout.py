@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from compiled_networks import scratch_network
+from encoded_corpora import encode
 from made_scores import scored_text
 from seqlm.core.errors import DataError
 from seqlm.core.layout import Layout
@@ -25,7 +26,6 @@ from seqlm.pipeline.score.ngrams import Folds, cross_validate, fold_bits
 from seqlm.vocab.corpus import SPLITS, load_split
 from seqlm.vocab.kinds import KINDS, Kind
 from seqlm.vocab.vocabulary import Vocab
-from subwords import encode
 
 ENOUGH = 10**6
 

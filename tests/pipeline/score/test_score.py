@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import small_training
+from encoded_corpora import build
 from seqlm.core.layout import Layout
 from seqlm.models import ngrams
 from seqlm.networks.building import open_network
@@ -24,7 +25,6 @@ from seqlm.vocab.vocabulary import Vocab
 from small_runs import LINES, ngram_models, replace_split, write_models, write_run
 from smoke import change_params
 from stages_by_hand import RunStage, refused, run_command, succeeded
-from subwords import build
 
 SMALL_DYNAMIC = {"score.dynamic.lrs": [0.001], "score.dynamic.decays": [0.01]}
 WORD_TO_CHAR = "char-by-word-kneser-ney-3"

@@ -68,10 +68,9 @@ class Table:
 
     def _search(self, keys: NDArray[np.int64]) -> Rows:
         # Keys outside the table may not fit into the type of those inside.
-        is_inside = (keys >= 0) & (keys <= int(self.keys[-1]))
-        sought = np.where(is_inside, keys, 0).astype(self.keys.dtype)
-        rows = np.searchsorted(self.keys, sought)
-        return np.where(is_inside & (self.keys[rows] == sought), rows, -1)
+        inside = np.clip(keys, 0, int(self.keys[-1])).astype(self.keys.dtype)
+        rows = np.searchsorted(self.keys, inside)
+        return np.where(self.keys[rows] == keys, rows, -1)
 
     def continuations(self, prefix: int) -> tuple[NDArray[np.int64], slice]:
         """Return the tokens that follow a row of the table below, and the rows of these n-grams."""

@@ -66,6 +66,42 @@ def find_continuations(
         found[index] = low if low < end and keys[low] == key else -1
 
 
+@compiled(nogil=True)
+def backoff_probs(
+    ids: Longs,
+    places: Longs,
+    keys: tuple[Longs, ...],
+    listed: tuple[Floats, ...],
+    backoffs: tuple[Floats, ...],
+    rows: Longs,
+    probs: Floats,
+) -> None:
+    """Write to ``probs`` the probability of each token but the first under a backoff model.
+
+    ``keys``, ``listed`` and ``backoffs`` have the keys, probabilities and weights of the n-grams of
+    order n at index n - 1. A token sees as many before it as its place in its text says. ``rows``,
+    shape ``(2, N)``, is written to.
+    """
+    vocab_size, order = len(keys[0]), len(keys)
+    for index in range(len(ids)):
+        # Rows of the n-grams that end with the token before, and of those that end with this one.
+        contexts, found = rows[index % 2], rows[1 - index % 2]
+        found[0] = ids[index]
+        prob = listed[0][ids[index]]
+        for n in range(1, order):
+            context = contexts[n - 1] if places[index] >= n else -1
+            found[n] = -1
+            if context >= 0:
+                key = context * vocab_size + ids[index]
+                row = np.searchsorted(keys[n], key)
+                if row < len(keys[n]) and keys[n][row] == key:
+                    found[n], prob = row, listed[n][row]
+                else:
+                    prob *= backoffs[n - 1][context]
+        if index:
+            probs[index - 1] = prob
+
+
 @compiled(nogil=True, error_model="numpy")
 def write_lines(
     probs: Floats, tokens: Longs, weights: Floats, letters: Bytes, starts: Longs, text: Bytes
@@ -180,8 +216,11 @@ def _number(text: Bytes, position: int) -> tuple[float, int]:
     """Return the number at a position, which may be minus infinity, and where it ends, -1 if there
     is none."""
     digits, decimals, end = _decimal(text, position)
-    if end < 0 and _is_minus_infinity(text, position):
-        digits, end = -np.inf, position + 4
+    if end < 0 <= position <= len(text) - len(_MINUS_INFINITY):
+        digits, end = -np.inf, position + len(_MINUS_INFINITY)
+        for index in range(len(_MINUS_INFINITY)):
+            if text[position + index] | 0x20 != _MINUS_INFINITY[index] | 0x20:
+                end = -1
     elif 0 <= end < len(text) and (text[end] | 0x20) == _EXPONENT:
         exponent, _, end = _decimal(text, end + 1)
         decimals -= int(exponent)
@@ -189,17 +228,6 @@ def _number(text: Bytes, position: int) -> tuple[float, int]:
         return 0.0, -1
     # Up to 15 digits and powers of 22, both are exact, so that the quotient is the nearest number.
     return digits / 10.0**decimals if decimals > 0 else digits * 10.0**-decimals, end
-
-
-@compiled(nogil=True)
-def _is_minus_infinity(text: Bytes, position: int) -> bool:
-    """Return whether ``-inf`` begins at a position."""
-    if len(text) - position < len(_MINUS_INFINITY):
-        return False
-    for index in range(len(_MINUS_INFINITY)):
-        if text[position + index] | 0x20 != _MINUS_INFINITY[index] | 0x20:
-            return False
-    return True
 
 
 @compiled(nogil=True)

@@ -62,17 +62,6 @@ class NGramModel(ABC):
         contexts."""
         raise NotImplementedError  # the uniform model mixes no order
 
-    def texts_probs(self, texts: Sequence[Ids]) -> list[Probs]:
-        """Return p of tokens 2..N of each of some texts, which are looked up as one."""
-        if not texts:
-            return []
-        places = np.concatenate([np.arange(len(ids)) for ids in texts])
-        found = np.append(0, self.probs(np.concatenate(texts), places))
-        # p of the first token of a text is not asked for.
-        return [
-            of_text[1:] for of_text in np.split(found, np.cumsum([len(ids) for ids in texts])[:-1])
-        ]
-
     def probs(self, ids: Ids, places: Rows | None = None) -> Probs:
         """Return p of tokens 2..N of a stream, each given those before it; shape ``(N - 1,)``.
 
@@ -131,7 +120,7 @@ class Uniform(NGramModel):
         return [cls(counts)]
 
 
-def token_nll(model: NGramModel, ids: Ids) -> Probs:
+def token_nll(model: NGramModel, ids: Ids, places: Rows | None = None) -> Probs:
     """Return -log p of tokens 2..N of a stream, shape ``(N - 1,)``; infinite for a token of
-    probability 0."""
-    return -log(model.probs(ids))
+    probability 0. ``places`` are those of :meth:`NGramModel.probs`."""
+    return -log(model.probs(ids, places))

@@ -77,10 +77,10 @@ class OrderStatistics:
     def discounted(self, rows: Rows | slice, contexts: Rows | slice) -> Probs:
         """Return the share of some rows in their contexts after discounting."""
         counts = self.adjusted[rows].astype(np.int64)
-        totals = self.totals[contexts].astype(np.float64)
-        shares: Probs = counts - _discounts_of(counts, self.discounts)
-        # A context that nothing follows has nothing to share out.
-        return np.divide(shares, totals, out=np.zeros_like(shares), where=totals > 0)
+        totals = self.totals[contexts]
+        # A context that nothing follows has no shares.
+        shares: Probs = (counts - _discounts_of(counts, self.discounts)) / np.maximum(totals, 1)
+        return shares
 
 
 def _discounts_of(counts: NDArray[np.integer], discounts: Discounts) -> Probs:
@@ -198,10 +198,10 @@ class KneserNey(NGramModel):
         """
         if n == 1:
             return self.unigram[rows]
-        table, statistics = self.counts.table(n), self.statistics[n - 1]
-        prefixes, _ = table.split(rows)
-        backed_off: Probs = statistics.backoffs[prefixes] * below[table.suffixes[rows]]
-        return statistics.discounted(rows, prefixes) + backed_off
+        table = self.counts.table(n)
+        shares, weights = self.interpolation(n, rows, table.split(rows)[0])
+        probs: Probs = shares + weights * below[table.suffixes[rows]]
+        return probs
 
     def backoff_weights(self, n: int, rows: slice) -> Probs:
         """Return the weights of some n-grams of order n as contexts; those of the highest order

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field, TypeAdapter, model_validator
 
-from seqlm.core.errors import DataError, ParamsError
+from seqlm.core.errors import DataError
 from seqlm.core.layout import MODEL_FORMAT
 from seqlm.core.stored import Digests, Stored, VocabKey, read_array, require_vocab, write_array
 from seqlm.ngrams.counts.count_tables import NgramCounts, Table
@@ -91,22 +91,6 @@ def save_models(
     starts, models = list(map(int, counts.starts)), list(infos)
     NgramsFile(vocab=vocab, starts=starts, settings=settings, models=models, sha256=digests).write(
         folder / NGRAMS_FILE
-    )
-
-
-def load_kneser_ney(folder: Path, vocab: VocabKey, order: int | None = None) -> KneserNey:
-    """Return the Kneser-Ney model of an order, by default the highest that was counted.
-
-    Raises ParamsError if the order was not counted, and as :func:`load_counts` does.
-    """
-    counts, settings = load_counts(folder, vocab)
-    if order is not None and order > counts.max_order:
-        raise ParamsError(
-            f"order {order} was not counted: choose at most {counts.max_order}, "
-            "or set ngrams.max_order"
-        )
-    return KneserNey(
-        counts, order or counts.max_order, unknown=settings[KneserNey.smoothing]["unknown"]
     )
 
 

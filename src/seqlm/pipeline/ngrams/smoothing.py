@@ -15,9 +15,6 @@ from seqlm.pipeline.ngrams.settings import NgramsParams
 
 _MAX_TUNING_TOKENS = 250_000
 _EPSILON_GRID = [10 ** (sixths / 6) for sixths in range(-18, 31)]
-_BLOCK = 1 << 14
-"""Tokens that are smoothed at once while epsilons are tried, so that they stay in the processor's
-cache."""
 
 
 def choose_settings(
@@ -82,17 +79,10 @@ def _perplexities(
     ``lower`` has p of all tokens under the order below, which stays for the first ones: their
     context is too short.
     """
-    probs, found = lower.copy(), []
-    start = len(probs) - len(seen)
-    # As the model's own formula, in fewer operations.
-    counts, sums, back = seen.astype(np.float64), totals.astype(np.float64), back[start:]
-    for epsilon in _EPSILON_GRID:
-        for first in range(0, len(seen), _BLOCK):
-            block = slice(first, first + _BLOCK)
-            probs[start:][block] = (counts[block] + epsilon * back[block]) / (sums[block] + epsilon)
-        # Logarithms take longer than products, so those of products of four.
-        end = len(probs) // 4 * 4
-        products = np.multiply.reduce(probs[:end].reshape(4, -1), axis=0)
-        sum_of_logs = float(log(products).sum() + log(probs[end:]).sum())
-        found.append(perplexity(-sum_of_logs / len(probs), 1))
-    return found
+    start = len(lower) - len(seen)
+    first_nll, back = -log(lower[:start]).sum(), back[start:]
+    nll = [
+        first_nll - log((seen + epsilon * back) / (totals + epsilon)).sum()
+        for epsilon in _EPSILON_GRID
+    ]
+    return [perplexity(float(total) / len(lower), 1) for total in nll]

@@ -17,7 +17,8 @@ from numpy.typing import NDArray
 from seqlm.core.elementary import log
 from seqlm.core.threads import imap
 from seqlm.ngrams.counts.count_tables import Ids, NgramCounts, Rows
-from seqlm.ngrams.counts.counting import choose_engine, count_ngrams
+from seqlm.ngrams.counts.counting import count_ngrams
+from seqlm.pipeline.ngrams.engines import choose_engine
 from seqlm.vocab.corpus import EncodedCorpus
 from seqlm.vocab.vocabulary import UNKNOWN
 
@@ -93,7 +94,7 @@ def join_splits(
     separator joins them.
 
     ``memory``, ``folder``, ``spark``: how it is counted
-    (:func:`seqlm.ngrams.counts.counting.choose_engine`).
+    (:func:`seqlm.pipeline.ngrams.engines.choose_engine`).
     """
     tokens = [*corpus.vocab.tokens, *corpus.unknown_tokens]
     separator = corpus.vocab.line_separator if corpus.vocab.token_kind.is_lossless else ""

@@ -7,9 +7,9 @@ import os
 import shutil
 import subprocess
 import time
+from contextlib import AbstractContextManager
 from pathlib import Path
-from types import TracebackType
-from typing import Any, Self
+from typing import Any
 
 CHROMIUM = shutil.which("chromium") or shutil.which("google-chrome")
 FLAGS = [
@@ -18,7 +18,7 @@ FLAGS = [
 ]  # fmt: skip
 
 
-class Browser:
+class Browser(AbstractContextManager["Browser"]):
     """One page in a browser of its own, which records requests, errors and violations of the page's policy."""
 
     def __init__(self, folder: Path, width: int = 1280, height: int = 900) -> None:
@@ -46,12 +46,7 @@ class Browser:
             self.call(f"{domain}.enable")
         self.resize(width, height)
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._process.kill()
         self._process.wait()
         self._in.close()
