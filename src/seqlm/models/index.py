@@ -84,9 +84,11 @@ class Models(Mapping[str, LanguageModel]):
         self.layout, self._device, self._num_threads = layout, device, num_threads
         self._models: dict[str, LanguageModel] = {}
         self._lock = RLock()  # to open a mixture opens its members
-        self.vocab = cache(self._load_vocab)
+        self.vocab: Callable[[Kind], Vocab] = cache(
+            lambda kind: Vocab.load(layout.vocab(kind), kind)
+        )
         """Returns the vocabulary of a kind of token."""
-        self._counts = cache(self._load_counts)
+        self._counts = cache(lambda kind: load_counts(layout.ngrams(kind), self.vocab(kind).key))
         self._ngram_models = cache(self._build_ngram_models)
 
     def __getitem__(self, name: str) -> LanguageModel:
@@ -136,14 +138,25 @@ class Models(Mapping[str, LanguageModel]):
 
     def files(self, name: str) -> list[Path]:
         """Return the files and folders that a model and its members need."""
-        description = self.description(name)
-        files = set(self._own_files(description))
-        # Models that keep counting may have an order that no static model has; they count
-        # everything themselves.
-        if description.info.family != "ngram":
-            for member in description.info.members:
+        description, layout = self.description(name), self.layout
+        info, files = description.info, {description.path}
+        if info.family != "mixture":
+            counted = info.counted_token or info.token
+            for kind in (counted, info.token):
+                vocab = layout.vocab(kind)
+                files |= {vocab, vocab.with_name(TOKENIZER_FILE)}
+            if info.dynamic or (info.family == "ngram" and info.train_tokens is not None):
+                files.add(split_file(layout.corpus(counted), "train"))
+        if info.family == "ngram":
+            # Models that keep counting may have an order that no static model has; they count
+            # everything themselves.
+            files.add(layout.ngrams(counted))
+        else:
+            if not info.members:
+                files |= {layout.run(name) / file for file in NETWORK_FILES}
+            for member in info.members:
                 files.update(self.files(member))
-        return sorted(files)
+        return sorted(file for file in files if file.exists())
 
     def _groups(self) -> Iterator[Descriptions]:
         """Yield all descriptions; those of a later group are read only if an earlier one lacks the
@@ -213,12 +226,6 @@ class Models(Mapping[str, LanguageModel]):
         model.opener = getitem, (self, info.name)
         model.source_files = self.layout.root, self.files(info.name)
         return model
-
-    def _load_vocab(self, kind: Kind) -> Vocab:
-        return Vocab.load(self.layout.vocab(kind), kind)
-
-    def _load_counts(self, kind: Kind) -> Any:
-        return load_counts(self.layout.ngrams(kind), self.vocab(kind).key)
 
     def _build_ngram_models(self, kind: Kind) -> Any:
         models = build_models(*self._counts(kind)).values()
@@ -290,23 +297,6 @@ class Models(Mapping[str, LanguageModel]):
         train = load_split(self.layout.corpus(static.info.token), "train", static.vocab)
         rms = partial(train_gradient_rms, static.network, train)
         return DynamicNetwork(static, choices.dynamic_lr, choices.dynamic_decay, rms)
-
-    def _own_files(self, description: Description) -> list[Path]:
-        """Return the files and folders that a model needs, without those of its members."""
-        info, layout, files = description.info, self.layout, [description.path]
-        if info.family == "mixture":
-            return files
-        counted = info.counted_token or info.token
-        for kind in {counted, info.token}:
-            vocab = layout.vocab(kind)
-            files += [vocab, vocab.with_name(TOKENIZER_FILE)]
-        if info.family == "ngram":
-            files.append(layout.ngrams(counted))
-        elif not info.dynamic:
-            files += [layout.run(info.name) / name for name in NETWORK_FILES]
-        if info.dynamic or (info.family == "ngram" and info.train_tokens is not None):
-            files.append(split_file(layout.corpus(counted), "train"))
-        return [file for file in files if file.exists()]
 
 
 def open_models(
