@@ -76,10 +76,10 @@ regenerate: install ## after dvc repro, write again all that is written from set
 	pytest --numprocesses=0 --nbmake --overwrite docs/notebook.ipynb
 	$(MAKE) picture
 
-CHROMIUM ?= chromium
 docs: install ## write the documentation as a site to build/site, and check its links
 	python -m sphinx --quiet --fail-on-warning --keep-going --fresh-env -c docs . build/site
 
+CHROMIUM ?= chromium
 picture: install ## draw docs/page.png, the README's picture of the page (needs Chromium)
 	$(CHROMIUM) --headless --no-sandbox --hide-scrollbars --window-size=1280,710 --screenshot=docs/page.png reports/index.html
 

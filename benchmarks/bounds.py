@@ -31,15 +31,18 @@ def rounded(value: float, digits: int = 3) -> float:
 
 
 def of_sine() -> dict[str, Range]:
-    names = {f"loss.epoch_{epoch}": f"sine.loss.{epoch}" for epoch in range(1, 6)}
-    names |= {f"rmse.k_{k}": f"sine.rmse.{k}" for k in (1, 4, 16)}
-    names |= {"rmse.k_1/repeat": "sine.rmse.1/repeat", "curvature": "sine.curvature"}
+    measures = {*(f"loss.epoch_{epoch}" for epoch in range(1, 6)), *(f"rmse.k_{k}" for k in (1, 4, 16))}
+    measures |= {"rmse.k_1/repeat", "curvature"}
     found = {}
     with (RESULTS / "sine_variants.csv").open(newline="") as file:
         for row in csv.DictReader(file):
-            if row["version"] == "correct" and row["measure"] in names:
+            if row["version"] == "correct" and row["measure"] in measures:
                 low, high = widened(float(row["least"]), float(row["greatest"]), int(row["seeds"]))
-                found[names[row["measure"]]] = (rounded(float(row["mean"])), rounded(low), rounded(high))
+                found[f"sine/summary.json {row['measure']}"] = (
+                    rounded(float(row["mean"])),
+                    rounded(low),
+                    rounded(high),
+                )
     return found
 
 
@@ -50,7 +53,11 @@ def of_trainings() -> dict[str, Range]:
         low, high = (rounded(math.exp(value)) for value in widened(min(nats), max(nats), len(nats)))
         if book := PRINTED.get(name):
             low, high = max(low, rounded(book - 0.14)), min(high, rounded(book + 0.14))
-        found[f"perplexity.{name}"] = (rounded(math.exp(sum(nats) / len(nats))), low, high)
+        found[f"train/{name}/summary.json last_epoch_train_perplexity"] = (
+            rounded(math.exp(sum(nats) / len(nats))),
+            low,
+            high,
+        )
     return found
 
 

@@ -16,7 +16,7 @@ import shutil
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -38,21 +38,14 @@ BYTES_PER_WORD = 5
 class Polars(DuckDB):
     """Polars, which has no limit of memory."""
 
-    def count(self, columns: Sequence[Ids], base: int, order: int) -> Part:  # noqa: ARG002
+    def count(self, blocks: Iterator[Ids], order: int) -> Part:  # noqa: ARG002
         """Return the counts of keys."""
         import polars as pl
 
-        key = pl.col("t0").cast(pl.Int64)
-        for place in range(1, len(columns)):
-            key = key * base + pl.col(f"t{place}")
-        tokens = pl.LazyFrame({f"t{place}": np.asarray(column) for place, column in enumerate(columns)})
-        counted = tokens.select(key.alias("key")).group_by("key").agg(n=pl.len().cast(pl.Int64)).sort("key")
+        keys = pl.LazyFrame({"key": np.concatenate(list(blocks))})
+        counted = keys.group_by("key").agg(n=pl.len().cast(pl.Int64)).sort("key")
         found = counted.collect(engine="streaming")
         return found["key"].to_numpy().copy(), found["n"].to_numpy()
-
-    def store(self, blocks: Iterator[Ids], order: int) -> Ids:  # noqa: ARG002
-        """Return numbers that come in blocks as one array."""
-        return np.concatenate(list(blocks))
 
 
 ENGINES: dict[str, Callable[[int, Path], Engine | None]] = {

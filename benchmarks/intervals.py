@@ -31,7 +31,7 @@ from seqlm.models.scored_text import NUM_BLOCKS
 from seqlm.ngrams.counts.counting import count_ngrams
 from seqlm.ngrams.models.base import token_nll
 from seqlm.ngrams.models.kneser_ney import KneserNey
-from seqlm.pipeline.evaluate.uncertainty import Scale, scales_of_folds
+from seqlm.pipeline.evaluate.uncertainty import ErrorModel, calibrated
 from seqlm.pipeline.score.ngrams import ORDERS as REFERENCES
 from seqlm.pipeline.score.ngrams import Folds
 
@@ -69,20 +69,20 @@ def bits(train: Ids, order: int, tests: list[Ids], vocab_size: int) -> Bits:
     return np.array([[block.mean() for block in blocks] for blocks in found])
 
 
-def counts_of(models: dict[str, Bits], scales: list[Scale]) -> Iterator[tuple[int, ...]]:
+def counts_of(models: dict[str, Bits], scales: list[ErrorModel]) -> Iterator[tuple[int, ...]]:
     """Yield for each test: comparisons, significant ones, is one's sign wrong, does an interval miss."""
     best = min(models, key=lambda name: models[name].mean())
     differences = [values - models[best] for name, values in models.items() if name != best]
     truth = np.array([each.mean() for each in differences])
     for test, scale in enumerate(scales):
         found = [scale.compare(each[test], len(differences)) for each in differences]
-        difference = np.array([each.difference for each in found])
-        significant = np.array([each.verdict != "not significant" for each in found])
-        misses = np.abs(difference - truth) > [each.margin for each in found]
+        difference = np.array([each.best_difference for each in found])
+        significant = np.array([each.best_verdict != "not significant" for each in found])
+        misses = np.abs(difference - truth) > [each.best_margin for each in found]
         yield (len(differences), significant.sum(), (significant & (difference * truth < 0)).any(), misses.any())
 
 
-def contained(models: dict[str, Bits], scales: list[Scale]) -> float:
+def contained(models: dict[str, Bits], scales: list[ErrorModel]) -> float:
     """Return the share of pairs of tests in which the interval of one contains the score on the other."""
     found = []
     for values in models.values():
@@ -111,9 +111,7 @@ def rows_of(text: str) -> Iterator[tuple[str, list[float], float]]:
             for n in REFERENCES
         ]
         scales = [
-            scales_of_folds(
-                Folds(of_folds, [models["different"][f"{n}"][test].tolist() for n in REFERENCES]), NUM_BLOCKS
-            )
+            calibrated(Folds(of_folds, [models["different"][f"{n}"][test].tolist() for n in REFERENCES]), NUM_BLOCKS)
             for test in range(NUM_TESTS)
         ]
         for kind, of_kind in models.items():

@@ -3,8 +3,11 @@
 Commands come from sphinx-click, and Python from autodoc.
 """
 
+import ast
+import inspect
 import re
 import subprocess
+from itertools import pairwise
 from typing import Any
 
 from docutils import nodes
@@ -15,7 +18,7 @@ from sphinx.util.docutils import SphinxDirective
 from doc_values import ROOT, markdown_table
 from seqlm.core.errors import SeqlmError
 from seqlm.pipeline.configure.settings import Params
-from seqlm.pipeline.evaluate.columns import COLUMNS
+from seqlm.pipeline.evaluate.main_table import Row
 from seqlm.train.settings import RunConfig
 from smoke import environment_of_python
 
@@ -104,7 +107,13 @@ def stages() -> str:
 
 def columns() -> str:
     """Return the columns of the main table."""
-    return markdown_table([["column", "meaning"], *([f"`{column.name}`", column.meaning] for column in COLUMNS)])
+    body = ast.parse(inspect.getsource(Row)).body[0].body  # type: ignore[attr-defined]
+    rows = [
+        [f"`{ast.unparse(field.target)}`", " ".join(ast.literal_eval(meaning.value).split())]
+        for field, meaning in pairwise(body)
+        if isinstance(field, ast.AnnAssign) and isinstance(meaning, ast.Expr)
+    ]
+    return markdown_table([["column", "meaning"], *rows])
 
 
 def exit_codes() -> str:

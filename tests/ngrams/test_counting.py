@@ -52,7 +52,7 @@ def test_rows_lead_to_prefixes_suffixes_and_totals(num_tokens: int, vocab_size: 
         prefixes, lasts = table.split()
         assert (below.tokens_of(prefixes) == ngrams[:, :-1]).all()
         assert (lasts == ngrams[:, -1]).all()
-        assert (below.tokens_of(table.suffixes.astype(np.int64)) == ngrams[:, 1:]).all()
+        assert (below.tokens_of(table.suffix_rows.astype(np.int64)) == ngrams[:, 1:]).all()
         assert (table.context_totals == np.bincount(prefixes, table.counts, len(below))).all()
         shuffled = np.random.default_rng(1).permutation(len(table))
         assert (table.find(prefixes[shuffled], lasts[shuffled]) == shuffled).all()

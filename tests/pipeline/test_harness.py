@@ -9,8 +9,11 @@ from pathlib import Path
 import psutil
 import pytest
 
+from seqlm.core.errors import DataError
+from seqlm.core.layout import Layout
+from seqlm.pipeline.harness import stage
 from smoke import ROOT
-from stages_by_hand import run_python
+from stages_by_hand import run_python, succeeded
 from workspace import wait_until
 
 SCRIPT = f"""
@@ -21,7 +24,6 @@ from seqlm.pipeline.harness import stage
 
 @stage()
 def main(layout):
-    if "INTERRUPT" in os.environ: raise KeyboardInterrupt
     (layout.root / "part").write_text(str(os.getpid()))
     (layout.root / "part").rename(layout.root / "began")
     time.sleep(float(os.environ["STAGE_TAKES"]))
@@ -77,11 +79,45 @@ def test_a_stage_that_starts_after_dvc_is_gone_does_nothing(tmp_path: Path) -> N
     assert not (tmp_path / "began").exists()
 
 
-@pytest.mark.parametrize(("interrupt", "ends"), [({}, (0, "")), ({"INTERRUPT": ""}, (130, "interrupted\n"))])
-def test_by_hand_a_stage_runs_to_its_end_or_to_ctrl_c(
-    interrupt: dict[str, str], ends: tuple[int, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_by_hand_a_stage_runs_to_its_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("DVC_STAGE", raising=False)
-    done = run_python(SCRIPT, "--root", tmp_path, STAGE_TAKES="0", **interrupt)
-    assert (done.returncode, done.stderr) == ends
-    assert (tmp_path / "done").exists() == (not interrupt)
+    succeeded(run_python(SCRIPT, "--root", tmp_path, STAGE_TAKES="0"))
+    assert (tmp_path / "done").exists()
+
+
+OUT_OF_MEMORY = "error: out of memory: use a shorter text, a smaller model, or a machine with more memory\n"
+
+
+@pytest.mark.parametrize(
+    ("error", "code", "said"),
+    [
+        (KeyboardInterrupt(), 130, "interrupted\n"),
+        (DataError("the text\n is short"), 3, "error: the text is short\n"),
+        (MemoryError(), 5, OUT_OF_MEMORY),
+        (RuntimeError("CUDA out of memory. Tried to allocate"), 5, OUT_OF_MEMORY),
+        (OSError(28, "No space left", "x"), 5, "error: x: No space left: free some space, then run again\n"),
+    ],
+)
+def test_what_ends_a_stage_is_one_line_and_a_code(
+    error: BaseException, code: int, said: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    @stage()
+    def main(_: Layout) -> None:
+        raise error
+
+    with pytest.raises(SystemExit) as end:
+        main(["--root", str(tmp_path)])
+    assert (end.value.code, capsys.readouterr().err) == (code, said)
+
+
+def test_an_experiment_makes_git_see_its_settings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    @stage()
+    def main(_: Layout) -> None:
+        raise RuntimeError("of this program")
+
+    monkeypatch.setenv("DVC_EXP_BASELINE_REV", "0")
+    (tmp_path / "params.yaml").touch()
+    os.utime(tmp_path / "params.yaml", (0, 0))
+    with pytest.raises(RuntimeError, match="of this program"):  # a defect is not hidden
+        main(["--root", str(tmp_path)])
+    assert (tmp_path / "params.yaml").stat().st_mtime > 10**9

@@ -167,6 +167,7 @@ def test_a_damaged_checkpoint_is_not_loaded(tmp_path: Path) -> None:
     assert checkpoint.restore(made)
     arrays, values = made.restored
     assert (arrays["a"].tolist(), values) == ([1, 1], {"b": [1, {"c": None}]})
+    assert not Checkpoint(checkpoint.path, "of other settings").restore(made)
     content = checkpoint.path.read_bytes()
     flipped = content[:-1] + bytes([content[-1] ^ 1])
     for half in (content[: len(content) // 2], b"", bytes(len(content)), flipped):

@@ -115,8 +115,8 @@ class NGram(LanguageModel):
             return super().batch_nll(texts)
         # As one stream, of which the first token of each text is not asked for.
         lengths = [len(ids) for ids in texts]
-        places = np.concatenate([np.arange(length) for length in lengths])
-        nll = np.append(0, token_nll(self.model, np.concatenate(texts), places))
+        positions = np.concatenate([np.arange(length) for length in lengths])
+        nll = np.append(0, token_nll(self.model, np.concatenate(texts), positions))
         return [text_nll[1:] for text_nll in np.split(nll, np.cumsum(lengths)[:-1])]
 
     def _reader(self) -> Reader:

@@ -85,6 +85,12 @@ class Stream:
         of any N tokens."""
         return token_nll(self.input_ids)[self.is_scored[1:]]
 
+    def bits_per_character(self, nll: Nll) -> float:
+        """Return what the text costs under a model, with the costs of unknown tokens and of
+        separators; infinity if a token has no probability. Raises DataError as above."""
+        total = float(self.add_spelling_cost(nll).sum()) + self.separator_nll
+        return bits_per_character(total, max(self.num_chars, 1))
+
     @property
     def num_blocks(self) -> int:
         """The number of blocks that the text is cut into, fewer for a short text."""
@@ -121,11 +127,10 @@ def measure(nll: Nll, text: Stream) -> dict[str, Any]:
     to another text.
     """
     total, number = float(nll.sum()), max(len(nll), 1)
-    with_costs = float(text.add_spelling_cost(nll).sum()) + text.separator_nll
     values = {
         "nats_per_token": total / number,
         "perplexity": perplexity(total, number),
-        "bits_per_character": bits_per_character(with_costs, max(text.num_chars, 1)),
+        "bits_per_character": text.bits_per_character(nll),
     }
     metrics: dict[str, Any] = {
         name: value if math.isfinite(value) else None for name, value in values.items()
@@ -140,13 +145,6 @@ def measure(nll: Nll, text: Stream) -> dict[str, Any]:
         "unknown_share": unknown_share,
         "scored_share": text.share,
     }
-
-
-def bits_or_infinity(metrics: Any) -> float:
-    """Return bits per character as a number to compare: infinity if the model gives a token no
-    probability."""
-    bits = metrics["bits_per_character"]
-    return math.inf if bits is None else float(bits)
 
 
 def chars_up_to_first(vocab: Vocab, text: str, first: str) -> int:

@@ -62,12 +62,12 @@ def escape(token: str) -> str:
     """Return a token as one field of the format. Raises DataError for the empty token."""
     if not token:
         raise DataError("an empty token cannot be written to an ARPA file")
-    return _SPECIAL.sub(lambda found: f"\\u{ord(found[0]):04x}", token)
+    return _SPECIAL.sub(lambda match: f"\\u{ord(match[0]):04x}", token)
 
 
 def unescape(field: str) -> str:
     """Return the token that :func:`escape` wrote as ``field``."""
-    return re.sub(r"\\u([0-9a-f]{4})", lambda found: chr(int(found[1], 16)), field)
+    return re.sub(r"\\u([0-9a-f]{4})", lambda match: chr(int(match[1], 16)), field)
 
 
 def write_arpa(path: Path, model: KneserNey, tokens: Sequence[str]) -> None:
@@ -184,27 +184,20 @@ class ArpaModel(NGramModel):
         """The probability of each token without any context."""
         return self.listed[0]
 
-    def probs(self, ids: Ids, places: Rows | None = None) -> Probs:
-        probs, orders = np.empty(max(len(ids) - 1, 0)), slice(self.order)
-        backoff_probs(
-            ids.astype(np.int64, copy=False),
-            np.arange(len(ids)) if places is None else places,
-            tuple(table.keys for table in self.counts.tables[orders]),
-            tuple(self.listed[orders]),
-            tuple(self.backoffs[orders]),
-            np.empty((2, self.order), np.int64),
-            probs,
-        )
+    def probs(self, ids: Ids, positions: Rows | None = None) -> Probs:
+        positions = np.arange(len(ids)) if positions is None else positions
+        probs, rows = np.empty(max(len(ids) - 1, 0)), np.empty((2, self.order), np.int64)
+        lists = [table.keys for table in self.counts.tables], self.listed, self.backoffs
+        orders = [tuple(arrays[: self.order]) for arrays in lists]
+        backoff_probs(ids.astype(np.int64, copy=False), positions, *orders, rows, probs)
         return self._refuse_above_1(probs)
 
-    def interpolation(
-        self, n: int, rows: Rows | slice, contexts: Rows | slice
-    ) -> tuple[Probs, Probs]:
+    def terms(self, n: int, rows: Rows | slice, contexts: Rows | slice) -> tuple[Probs, Probs]:
         """Return the probabilities of some n-grams of order n, and the weights of their
         contexts."""
         return self.listed[n - 1][rows], self.backoffs[n - 2][contexts]
 
-    def mixed(self, is_seen: NDArray[np.bool_], shares: Probs, backed_off: Probs) -> Probs:
+    def combine(self, is_seen: NDArray[np.bool_], shares: Probs, backed_off: Probs) -> Probs:
         """Return the probabilities of n-grams that are listed, and what the others back off to."""
         return self._refuse_above_1(np.where(is_seen, shares, backed_off))
 
@@ -258,8 +251,8 @@ class _Lines:
 
     def require(self, line: str) -> None:
         """Read the next line. Raises DataError if it is another one."""
-        if (found := self.next()) != line:
-            self.fail(f"expected {line}" if found else "ends before \\end\\: truncated")
+        if (other := self.next()) != line:
+            self.fail(f"expected {line}" if other else "ends before \\end\\: truncated")
 
     def ngrams(self, order: int, size: int) -> Iterator[tuple[NDArray[np.int64], Floats, Rows]]:
         """Read the n-grams of an order, of which there are ``size``, some at a time.

@@ -51,17 +51,21 @@ def members_of(*scores: Scores) -> list[tuple[str, ...]]:
     return [mixture.info.members for mixture in made(*scores)]
 
 
-def test_equal_weights_give_the_mean_of_the_probabilities() -> None:
+def test_weights_maximise_the_likelihood_of_mean_probabilities() -> None:
     # The mean of 1/2 and 1/8 is 5/16.
     assert mix([np.log([2.0]), np.log([8.0])], np.array([0.5, 0.5])) == pytest.approx([math.log(16 / 5)])
-
-
-def test_weights_maximise_the_likelihood() -> None:
     # Three of four tokens are certain in the first model and impossible in the second, the fourth the other way round:
     # w^3 (1 - w) is largest at w = 3/4.
     first = np.array([0.0, 0.0, 0.0, np.inf])
     second = np.where(np.isinf(first), 0.0, np.inf)
     assert choose_weights([first, second]) == pytest.approx([0.75, 0.25])
+    # In general, each member's share of the mixture is 1 on average at the maximum. Alike members take many steps.
+    probs = np.random.default_rng(0).uniform(0.1, 0.9, (2, 200)) * [[1.2], [1]]
+    weights = choose_weights(-np.log(probs))
+    assert (probs / (weights @ probs)).mean(axis=1) == pytest.approx([1, 1], abs=1e-3)
+    # A member that is certain of one token in 200 has a weight of 0.005, and is left out.
+    common, rare = score(A, ending(0, np.inf)), score(B, ending(np.inf, 0))
+    assert best_mixture([common, rare], TEXTS["char"]).metadata["weights"] == {"a": 1.0}
     # Tokens without probability under any member do not choose.
     nll = np.array([0.0, np.inf])
     assert choose_weights([nll, nll]) == pytest.approx([0.5, 0.5])
@@ -102,12 +106,6 @@ def test_the_partner_is_one_of_the_four_best_ngram_models_on_val() -> None:
     assert members_of(*good[1:], helper, alone) == [("network", "helper")]
 
 
-def test_members_with_a_negligible_weight_are_left_out() -> None:
-    # The first model is certain of 199 tokens, the second of one: the best weights are 0.995 and 0.005.
-    common, rare = score(A, ending(0, np.inf)), score(B, ending(np.inf, 0))
-    assert best_mixture([common, rare], TEXTS["char"]).metadata["weights"] == {"a": 1.0}
-
-
 def test_the_name_of_a_mixture_marks_its_dynamic_members_once() -> None:
     larger = network("b", train_chars=5000)
     static, dynamic = (mixture_info([A, NGRAM]), mixture_info([A.as_dynamic(), larger.as_dynamic(), NGRAM]))
@@ -118,13 +116,16 @@ def test_the_name_of_a_mixture_marks_its_dynamic_members_once() -> None:
 
 def test_a_network_without_a_dynamic_score_stays_in_the_dynamic_mixture() -> None:
     """The best network has no dynamic score, another one has; each network is in a mixture at most once."""
-    rng = np.random.default_rng(0)
-    means = {A: 1, B: 1.2, B.as_dynamic(): 1.1, NGRAM: 1}
-    found = [
-        set(members) for members in members_of(*(score(info, rng.exponential(m, 200)) for info, m in means.items()))
+    rng, means = np.random.default_rng(0), {A: 1, B: 1.2, B.as_dynamic(): 1.1, NGRAM: 1}
+    mixtures = members_of(*(score(info, rng.exponential(mean, 200)) for info, mean in means.items()))
+    assert {"a", "b+dynamic", "counts"} in map(set, mixtures)
+    assert not any({"b", "b+dynamic"} <= set(members) for members in mixtures)
+    # Without any, dynamic counts are mixed with a static network.
+    infos = [mixture.info for mixture in made(*STORED[:-1], score(RECOUNTED, alternating(3.0, 0.1)))]
+    assert [(info.name, info.members, info.dynamic) for info in infos] == [
+        ("good+counts", ("good", "counts"), False),
+        ("counts+dynamic+good", ("good", "counts+dynamic"), True),
     ]
-    assert {"a", "b+dynamic", "counts"} in found
-    assert not any({"b", "b+dynamic"} <= members for members in found)
 
 
 @pytest.mark.parametrize(
@@ -149,14 +150,6 @@ def test_a_network_without_a_dynamic_score_stays_in_the_dynamic_mixture() -> Non
 )
 def test_members_are_those_that_help(changed: list[Scores], expected: list[tuple[str, ...]]) -> None:
     assert members_of(*{each.name: each for each in [*STORED, *changed]}.values()) == expected
-
-
-def test_without_a_dynamic_network_dynamic_counts_are_mixed_with_a_static_one() -> None:
-    found = made(*STORED[:-1], score(RECOUNTED, alternating(3.0, 0.1)))
-    assert [(each.name, each.info.members, each.info.dynamic) for each in found] == [
-        ("good+counts", ("good", "counts"), False),
-        ("counts+dynamic+good", ("good", "counts+dynamic"), True),
-    ]
 
 
 def test_stored_scores_come_before_mixtures_and_static_ones_before_dynamic_ones(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ from encoded_corpora import encode
 from made_scores import network, ngram, score, scored_text
 from seqlm.core.layout import Layout
 from seqlm.models.spelling import UNIFORM_CHAR_NLL
-from seqlm.pipeline.evaluate.ranking import rank_models
+from seqlm.pipeline.evaluate.main_table import main_table
 from seqlm.pipeline.evaluate.tables import CLASSES, character_classes, class_table, diagnosed, order_table, passages
 from seqlm.pipeline.score.heldout import Heldout
 from seqlm.pipeline.score.scores import Scores, make_scores
@@ -45,8 +45,8 @@ def test_the_table_of_orders_has_static_ngram_models_of_their_own_tokens() -> No
         ngram("c2", order=2), ngram("c1", order=1), ngram("l1", order=1, smoothing="laplace"), ngram("u", order=0),
         ngram("w3", "word", order=3), ngram("read", counted_token="word"), ngram("c2").as_dynamic(), network("net"),
     ]  # fmt: skip
-    results = rank_models([score(info, np.full(40, BIT)) for info in infos], texts, None)
-    assert order_table(results).to_dict("list") == {
+    table = main_table([score(info, np.full(40, BIT)) for info in infos], texts, None)
+    assert order_table(table).to_dict("list") == {
         "token": ["char", "char", "char", "word"],
         "smoothing": ["kneser-ney", "kneser-ney", "laplace", "kneser-ney"],
         "order": [1, 2, 1, 3],
@@ -79,9 +79,7 @@ def test_classes_of_characters_include_the_cost_of_unknown_ones(heldouts: dict[s
 
 
 def test_passages_include_the_spelling_of_unknown_words(heldouts: dict[str, Heldout]) -> None:
-    texts = {kind: heldout.streams for kind, heldout in heldouts.items()}
-    results = rank_models([one_bit_each(heldouts["word"], "word")], texts, None)
-    shown = passages(results, heldouts)["m"]
+    shown = passages([one_bit_each(heldouts["word"], "word")], heldouts)["m"]
     spelling = heldouts["word"].stream("test").spelling[0] / BIT
     assert shown["tokens"] == ["the", "zoo", "the", "sea"]
     assert spelling > 20  # a letter that no word of train has costs this much alone
@@ -103,9 +101,7 @@ def test_the_ngram_models_that_are_shown_are_static_and_chosen_on_val(heldouts: 
             split: np.full(len(of_kind[split].spelling), size) for split, size in zip(SPLITS[1:], sizes, strict=True)
         }
         scores.append(make_scores(info, nll, of_kind))
-    results = rank_models(scores, texts, None)
-    assert results[1].scores.name == "lucky"
-    assert list(passages(results, heldouts)) == ["read", "chosen", "words"]
+    assert list(passages(scores, heldouts)) == ["read", "chosen", "words"]
 
 
 def test_networks_and_the_best_ngram_model_are_diagnosed() -> None:

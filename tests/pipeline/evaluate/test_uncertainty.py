@@ -11,10 +11,10 @@ from made_scores import scored_text
 from seqlm.models.scored_text import NUM_BLOCKS, Stream
 from seqlm.pipeline.evaluate.uncertainty import (
     Comparison,
-    Scale,
+    ErrorModel,
+    calibrated,
     critical_value,
-    scales_of_folds,
-    scales_of_text,
+    error_models,
     student_inside,
 )
 from seqlm.pipeline.score.ngrams import Folds
@@ -58,44 +58,44 @@ def test_critical_values() -> None:
 
 
 def test_folds_scale_the_deviation_of_blocks() -> None:
-    assert scales_of_folds(FOLDS, 4) == (
-        Scale(pytest.approx(1 / 2), 2, 2), Scale(pytest.approx(0.3 / math.sqrt(3)), 2, 2)
+    assert calibrated(FOLDS, 4) == (
+        ErrorModel(pytest.approx(1 / 2), 2, 2), ErrorModel(pytest.approx(0.3 / math.sqrt(3)), 2, 2)
     )  # fmt: skip
     # A text with four times as many blocks as test, of a fourth of its size, has as wide an interval.
-    assert scales_of_folds(FOLDS, 16).models == Scale(pytest.approx(1 / 4), 2, 2)
+    assert calibrated(FOLDS, 16).models == ErrorModel(pytest.approx(1 / 4), 2, 2)
     # A text that repeats itself has equal blocks.
-    assert Scale.of_folds(np.array([1.0, 2.0]), np.ones(4), 4) == Scale.of_blocks(4) == Scale(1 / 2, 2)
+    assert ErrorModel.of_folds(np.array([1.0, 2.0]), np.ones(4), 4) == ErrorModel.of_blocks(4) == ErrorModel(1 / 2, 2)
 
 
 def test_folds_matter_only_if_all_of_test_was_scored_and_is_long_enough() -> None:
-    independent = (Scale.of_blocks(NUM_BLOCKS),) * 2
-    assert scales_of_text(scored_text(1000), FOLDS) == scales_of_folds(FOLDS, NUM_BLOCKS)
-    assert scales_of_text(scored_text(1000), None) == independent
-    assert scales_of_text(replace(scored_text(1000), share=0.5), FOLDS) == independent
-    assert scales_of_text(scored_text(40), None) == (Scale.of_blocks(2),) * 2
-    assert scales_of_text(scored_text(39), FOLDS) is None
+    independent = (ErrorModel.of_blocks(NUM_BLOCKS),) * 2
+    assert error_models(scored_text(1000), FOLDS) == calibrated(FOLDS, NUM_BLOCKS)
+    assert error_models(scored_text(1000), None) == independent
+    assert error_models(replace(scored_text(1000), share=0.5), FOLDS) == independent
+    assert error_models(scored_text(40), None) == (ErrorModel.of_blocks(2),) * 2
+    assert error_models(scored_text(39), FOLDS) is None
 
 
 def test_an_interval_is_for_another_passage_and_left_out_below_zero() -> None:
     # Four blocks of mean 9 and deviation 2: the standard error is 1, and sqrt(2) for the difference of two passages.
     blocks = 9 + np.array([-1, -1, 1, 1]) * math.sqrt(3)
     margin = math.sqrt(2) * 4.303
-    assert Scale.of_blocks(4).interval(blocks) == pytest.approx((9 - margin, 9 + margin), abs=1e-3)
-    assert Scale.of_blocks(4).interval(blocks - 9 + margin + 0.01) != (None, None)
-    assert Scale.of_blocks(4).interval(blocks - 9 + margin - 0.01) == (None, None)
-    assert Scale.of_blocks(4).interval(np.zeros(4)) == (0, 0)
+    assert ErrorModel.of_blocks(4).interval(blocks) == pytest.approx((9 - margin, 9 + margin), abs=1e-3)
+    assert ErrorModel.of_blocks(4).interval(blocks - 9 + margin + 0.01) != (None, None)
+    assert ErrorModel.of_blocks(4).interval(blocks - 9 + margin - 0.01) == (None, None)
+    assert ErrorModel.of_blocks(4).interval(np.zeros(4)) == (0, 0)
 
 
 def test_models_are_compared_by_the_differences_between_their_blocks() -> None:
     differences = np.array([0.9] * 4 + [1.0] + [1.1] * 4)
     # They have mean 1, deviation 0.1, and standard error 0.1 / 3.
-    worse, better = (Scale.of_blocks(9).compare(sign * differences, 3) for sign in (1, -1))
+    worse, better = (ErrorModel.of_blocks(9).compare(sign * differences, 3) for sign in (1, -1))
     margin = pytest.approx(critical_value(3, 4) / 30)
     assert worse == Comparison(pytest.approx(1), margin, "worse")
     assert better == Comparison(pytest.approx(-1), margin, "better")
     # A difference that is the same everywhere is certain.
-    assert Scale.of_blocks(9).compare(np.full(9, -0.5), 3) == Comparison(-0.5, 0, "better")
-    assert Scale.of_blocks(9).compare(np.zeros(9), 3).verdict == "not significant"
+    assert ErrorModel.of_blocks(9).compare(np.full(9, -0.5), 3) == Comparison(-0.5, 0, "better")
+    assert ErrorModel.of_blocks(9).compare(np.zeros(9), 3).best_verdict == "not significant"
 
 
 def words(*lengths: int, num_separators: int, spelling: Sequence[float] = ()) -> Stream:

@@ -64,6 +64,13 @@ def test_the_whole_is_what_plain_python_reads(
         of_order = frequencies[frequencies["n"] == n]
         assert list(zip(of_order["ngram"], of_order["count"], strict=True)) == expected
         assert tables["summary"]["distinct"][str(n)] == len(ngrams)
+        stored = tables["storage"].set_index("n").loc[n].to_dict()
+        size = len(tokens) ** n
+        assert stored == {"full_table": size, "seen": len(ngrams), "share": pytest.approx(len(ngrams) / size)}
+    assert tables["min_freq"]["min_freq"].tolist() == [1, 2, 3, 5, 10, 20, 50, 100]
+    for row in tables["min_freq"].itertuples():
+        kept = [count for count in Counter(ids.tolist()).values() if count >= row.min_freq]
+        assert (row.vocabulary_size, row.unknown_share) == (len(kept) + 1, pytest.approx(1 - sum(kept) / len(ids)))
 
 
 @pytest.mark.parametrize("alpha", [0.7, 1.0, 1.4])
@@ -98,3 +105,6 @@ def test_the_exponent_of_growth_ignores_the_first_points() -> None:
     first, second = (vocabulary_growth(np.array([0, place, *rest]), 1000) for place in (1, 2))
     assert (first[0]["distinct"] != second[0]["distinct"]).to_numpy().nonzero()[0].tolist() == [1]
     assert first[1] == second[1]
+    # The third of 46 lengths is none of the first twentieth.
+    third, fourth = (vocabulary_growth(np.array([0, 1, place, *rest[3:]]), 1000) for place in (2, 3))
+    assert third[1] != fourth[1]

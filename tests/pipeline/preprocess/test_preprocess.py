@@ -18,6 +18,7 @@ from seqlm.core.layout import Layout
 from seqlm.core.settings import read_params
 from seqlm.core.text import TextSize
 from seqlm.pipeline.configure.settings import resolve_runs
+from seqlm.pipeline.preprocess import splitting
 from seqlm.pipeline.preprocess.settings import SplitFractions
 from seqlm.pipeline.preprocess.splitting import MIN_CHARACTERS, repeated_shares, split_text
 from seqlm.preprocess import cleaning
@@ -192,7 +193,8 @@ def test_unusable_texts_are_refused(content: bytes, complaint: str, preprocess: 
     assert not (tmp_path / "reports" / "preprocess").exists()
 
 
-def test_a_licence_of_project_gutenberg_is_warned_of(preprocess: Preprocess) -> None:
+def test_a_licence_of_project_gutenberg_is_warned_of(preprocess: Preprocess, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(splitting, "_SEARCHED", 2000)  # bytes of the beginning, and of the end
     header, body, licence = "Title: Tides\n" * 10, "".join(PROSE), "You may copy it.\n" * 100
     for text in (header + START + body, body + END + licence):
         assert "warning: the text has Project Gutenberg's header or licence" in preprocess(text).stderr

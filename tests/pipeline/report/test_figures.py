@@ -1,5 +1,6 @@
 """Figures, from small tables, odd texts, and text in other scripts."""
 
+import re
 import shutil
 import warnings
 from collections.abc import Callable
@@ -65,7 +66,7 @@ def test_several_columns_have_different_dashes_and_a_long_line_few_points() -> N
     assert figure.axes[0].get_title(loc="left") == "L"
 
 
-def test_the_curves_are_what_the_page_saysdraw_them() -> None:
+def test_the_curves_are_what_the_page_says_of_them() -> None:
     table = read_csv(Layout(ROOT).benchmark("curves_data.csv"))
     best = table.pivot_table(index=["corpus", "train_chars"], columns="family", values="test_bits", aggfunc="min")
     assert (best["mixture"] < best[["ngram", "network"]].min(axis=1)).all()
@@ -73,10 +74,14 @@ def test_the_curves_are_what_the_page_saysdraw_them() -> None:
 
 
 @pytest.mark.parametrize("subject", [draw_ngrams, draw_sine, draw_gradients])
-def test_the_stored_figures_are_thosedraw_the_stored_tables(subject: Callable[..., Figures]) -> None:
+def test_the_stored_figures_are_those_of_the_stored_tables(subject: Callable[..., Figures]) -> None:
     skip_if_experiment_is_applied()
     for name, figure in subject(Layout(ROOT), read_plots(ROOT / "dvc.yaml")):
-        assert svg_text(figure) == Layout(ROOT).figure(name).read_text(encoding="utf-8"), name
+        drawn, stored = svg_text(figure), Layout(ROOT).figure(name).read_text(encoding="utf-8")
+        # The same words and lines; another version of Matplotlib may place them elsewhere.
+        for part in ("<text[^>]*>[^<]*<", "<use|<path"):
+            assert len(re.findall(part, drawn)) == len(re.findall(part, stored)), (name, part)
+        assert re.findall(">([^<]*)</text>", drawn) == re.findall(">([^<]*)</text>", stored), name
 
 
 def test_charts_accept_models_without_some_values() -> None:
@@ -91,14 +96,14 @@ def test_charts_accept_models_without_some_values() -> None:
     assert "海" in svg_text(highlights_figure(table.assign(label="海")))  # fonts for it are left to the browser
 
 
-def test_the_bestdraw_each_family_and_the_worst_model_are_contrasted() -> None:
+def test_the_best_of_each_family_and_the_worst_model_are_contrasted() -> None:
     table = pd.DataFrame(
         [("net", "network", 2.0), ("counts", "ngram", 1.9), ("worse", "network", 2.5), ("worst", "network", None)],
         columns=["model", "family", "val_bits"],
     )
-    assert extreme_models(set(table["model"]), table) == ["counts", "net", "worst"]
-    assert extreme_models({"net"}, table) == ["net"]
-    assert extreme_models(set(), table) == []
+    assert extreme_models(table["model"], table) == ["counts", "net", "worst"]
+    assert extreme_models(table["model"].head(1), table) == ["net"]
+    assert extreme_models(table["model"].head(0), table) == []
 
 
 def test_positions_are_averaged_over_neighbours_but_not_the_first() -> None:

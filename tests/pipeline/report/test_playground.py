@@ -228,10 +228,10 @@ def test_the_models_of_the_book_give_the_probabilities_of_python(browser: Browse
 def test_weights_are_rounded_to_their_bits() -> None:
     values = np.array([0.0, -0.0, 1.0, -2.5, 65504.0, 6e-8, 1e-5, 0.1, -3e-6, 2047.6], np.float32)
     # With 16 bits, the codes are those of half precision.
-    assert playground._codes(values, 16).tolist() == values.astype(np.float16).view(np.uint16).tolist()
+    assert playground.quantise(values, 16).tolist() == values.astype(np.float16).view(np.uint16).tolist()
     # Of 26 bits, 20 are digits after the leading one: at most half of the last is lost.
     random = np.random.default_rng(0).normal(0, 0.1, 1000).astype(np.float32)
-    codes = playground._codes(random, 26)
+    codes = playground.quantise(random, 26)
     exponents, digits = (codes >> 20) & 31, codes & (2**20 - 1)
     decoded = np.where(codes >> 25, -1, 1) * 2.0 ** (exponents - 15) * (1 + digits / 2**20)
     assert np.abs(decoded / random - 1)[exponents > 0].max() <= 2**-21

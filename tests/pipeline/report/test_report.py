@@ -1,4 +1,4 @@
-"""The page."""
+"""Parts of pages: figures and passages as text and data, and colours that can be read."""
 
 import json
 import math
@@ -6,28 +6,13 @@ import re
 from pathlib import Path
 
 import numpy as np
+from matplotlib.colors import to_rgb
 
 from seqlm.pipeline.report.figures import style
 from seqlm.pipeline.report.page import build_surprisal_page, inline_svg
 from seqlm.pipeline.score.excerpts import passage
 from seqlm.vocab.kinds import token_kind
 from smoke import ROOT
-
-PAGE = ROOT / "reports" / "index.html"
-
-
-def test_the_page_loads_nothing_and_works_with_a_screen_reader() -> None:
-    page = PAGE.read_text(encoding="utf-8")
-    assert re.findall(r'\b(?:src|href|action)="[^"]*//', page) == []
-    assert PAGE.stat().st_size < 3_000_000
-    ids = re.findall(r'<[^>]*\bid="([^"]+)"', page)
-    assert re.findall("<h[1-6]", page)[0] == "<h1"
-    assert page.count("<h1") == 1
-    assert page.count("<svg") == len(re.findall('<svg[^>]* aria-label="[^"]', page))
-    assert set(re.findall('<a [^>]*href="#([^"]+)"', page)) <= set(ids)
-    assert len(ids) == len(set(ids))
-    assert "unsafe" not in page
-    assert not re.search(r"<[^>]* style=", page)
 
 
 def test_names_with_markup_are_shown_as_text(tmp_path: Path) -> None:
@@ -59,30 +44,23 @@ def test_tokens_that_dvc_writes_into_its_page_of_charts_are_text() -> None:
 
 
 def test_text_can_be_read_on_every_shade_and_figures_on_light_and_dark_paper() -> None:
-    css = ROOT.joinpath("src", "seqlm", "pipeline", "report", "templates", "page.css").read_text(encoding="utf-8")
-    found: dict[str, dict[str, list[str]]] = {}
+    css = ROOT.joinpath("src/seqlm/pipeline/report/templates/page.css").read_text(encoding="utf-8")
+    looks: dict[str, dict[str, list[str]]] = {}
     for names, look in re.findall(r"((?:\.[sab]\d,? )+)\{ (.*?) \}", css):
         for name in re.findall(r"\w+", names):
             values = re.findall(r"([a-z-]+): light-dark\((#\w+), (#\w+)\)", look)
-            found.setdefault(name, {}).update({key: colours for key, *colours in values})
-    assert len(found) == 20
-    for name, look in found.items():  # on light paper, then on dark paper
+            looks.setdefault(name, {}).update({key: colours for key, *colours in values})
+    assert len(looks) == 20
+    for name, look in looks.items():  # on light paper, then on dark paper
         assert min(map(contrast, look["color"], look["background"])) >= 4.5, name
     papers = re.findall(r"--paper: light-dark\((#\w+), (#\w+)\)", css)[0]
-    colours = (
-        style.GREY, style.MAGENTA, style.PURPLE, style.OLIVE, style.BLUE, style.GREEN, style.VERMILION,
-    )  # fmt: skip
+    colours = [getattr(style, name) for name in ["GREY", "MAGENTA", "PURPLE", "OLIVE", "BLUE", "GREEN", "VERMILION"]]
     assert [colour for colour in colours if min(contrast(colour, paper) for paper in papers) < 3] == []
 
 
 def contrast(one: str, other: str) -> float:
     """Return the contrast of two colours such as ``#16171a``, as the guidelines for accessibility define it."""
-
-    def luminance(colour: str) -> float:
-        digits = colour[1:] if len(colour) > 4 else "".join(2 * digit for digit in colour[1:])
-        parts = [value / 12.92 if value <= 0.04045 else ((value + 0.055) / 1.055) ** 2.4
-                 for value in (int(digits[place : place + 2], 16) / 255 for place in (0, 2, 4))]  # fmt: skip
-        return 0.2126 * parts[0] + 0.7152 * parts[1] + 0.0722 * parts[2]
-
-    low, high = sorted((luminance(one), luminance(other)))
-    return (high + 0.05) / (low + 0.05)
+    values = np.array([to_rgb(one), to_rgb(other)])
+    linear = np.where(values <= 0.04045, values / 12.92, ((values + 0.055) / 1.055) ** 2.4)
+    low, high = sorted(linear @ [0.2126, 0.7152, 0.0722])
+    return float((high + 0.05) / (low + 0.05))

@@ -73,7 +73,7 @@ def test_a_short_split_is_scored_as_a_whole(layout: Layout, kind: Kind) -> None:
         tokens = vocab.tokenize(layout.split(split).read_text().removesuffix("\n"))
         assert stream.lengths.tolist() == vocab.lengths(tokens)[1:].tolist()
         assert (stream.spelling > 0).tolist() == (stream.ids[1:] == 0).tolist()
-    assert Heldout(layout, kind).test_tokens() == tokens
+    assert Heldout(layout, kind).test_tokens == tokens
 
 
 @pytest.mark.parametrize("separator", ["", " ", "\n"])
@@ -123,7 +123,7 @@ def test_blank_lines_before_the_first_word_are_not_scored(tmp_path: Path) -> Non
 
 def scored_places(layout: Layout, kind: Kind) -> np.ndarray:
     """Return the places of the scored tokens of train among the surprisals of all its tokens but the first."""
-    ranges = Heldout(layout, kind, 10_000)._selected("train")[-1]
+    ranges = Heldout(layout, kind, 10_000)._passages("train")[-1]
     assert len(ranges) == 50
     return np.concatenate([np.arange(begin, end) for begin, end in ranges])[1:] - 1
 
@@ -155,16 +155,18 @@ def test_a_network_reads_a_warm_up_before_each_passage(layout: Layout) -> None:
 def test_the_beginning_of_train(layout: Layout) -> None:
     train = load_split(layout.corpus("char"), "train")
     heldout = Heldout(layout, "char", 10_000)
-    beginning = heldout.beginning("train", 3_000)
+    beginning = heldout.head("train", 3_000)
     assert beginning.ids.tolist() == train[:3_000].tolist()
     assert beginning.num_chars == 2_999
     # No more is read than of a long split; all of train is its scored text.
-    assert len(heldout.beginning("train", 30_000).ids) == 10_000
-    assert heldout.beginning("train", len(train)) is heldout.stream("train")
+    assert len(heldout.head("train", 30_000).ids) == 10_000
+    assert heldout.head("train", len(train)) is heldout.stream("train")
     for kind in ("word", "subword"):
-        vocab, beginning = (Vocab.load(layout.vocab(kind)), Heldout(layout, kind, 10_000).beginning("train", 300))
+        vocab, beginning = (Vocab.load(layout.vocab(kind)), Heldout(layout, kind, 10_000).head("train", 300))
         text = vocab.join(vocab.decode(beginning.ids.tolist()))
         assert beginning.num_chars == pytest.approx(len(text), rel=0.05)
+        # Each length belongs to its own token; the first token is not scored.
+        assert beginning.lengths.tolist() == vocab.lengths(vocab.decode(beginning.ids[1:].tolist())).tolist()
 
 
 def test_unknown_tokens_cost_their_spelling() -> None:

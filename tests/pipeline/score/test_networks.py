@@ -61,11 +61,13 @@ def streams() -> Streams:
 def heldout(texts: Streams, num_tuning_tokens: int = 1000) -> Any:
     """Return made-up texts as what a run is scored on."""
 
-    def beginning(split: str, num_tokens: int) -> Stream:
-        num_tokens = num_tuning_tokens if split == "val" else num_tokens
+    def head(split: str, num_tokens: int) -> Stream:
+        if split == "val":
+            assert num_tokens == 20_000  # fewer would choose by chance; these texts have less
+            num_tokens = num_tuning_tokens
         return stream(texts[split].ids[:num_tokens]) if num_tokens < len(texts[split].ids) else texts[split]
 
-    return SimpleNamespace(streams=texts, beginning=beginning)
+    return SimpleNamespace(streams=texts, head=head)
 
 
 @pytest.mark.parametrize(("token", "metadata"), [("word", set()), ("char", {"positions"})])

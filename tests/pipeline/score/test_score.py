@@ -177,7 +177,7 @@ def test_a_run_over_subwords(run_stage: RunStage, tmp_path: Path) -> None:
     (scores,) = load_scores_folder(layout.scores_of_run("x"))
     assert 0 < scores.metrics["test"]["bits_per_character"] < 8
     # The run saw 200 tokens of train; the characters of all but the first are scored.
-    vocab, beginning = (Vocab.load(layout.vocab("subword")), Heldout(layout, "subword").beginning("train", 200))
+    vocab, beginning = (Vocab.load(layout.vocab("subword")), Heldout(layout, "subword").head("train", 200))
     seen = vocab.join(vocab.decode(load_split(layout.corpus("subword"), "train")[:200].tolist()))
     assert TEXT.replace("\n", "").startswith(seen)
     (first,) = vocab.decode(beginning.input_ids[:1].tolist())

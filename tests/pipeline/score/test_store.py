@@ -91,4 +91,5 @@ def test_windows_are_spread_over_all_of_the_text() -> None:
     model = NGram.of(KneserNey(count_ngrams(np.ones(400, np.int64), 5, 2), 2), VOCAB)
     ones = np.ones(130 + 2 * MAX_WINDOWS, np.int64)
     mixed = np.append(ones, TEXT[TEXT != 1])
+    assert len(perplexity_by_position(model, ones)) == 128
     assert max(perplexity_by_position(model, ones)) * 1.2 < min(perplexity_by_position(model, mixed))

@@ -29,10 +29,10 @@ class AbsoluteDiscounting(NGramModel):
     @property
     def unigram(self) -> Probs:
         """The probability of each token without any context."""
-        shares, weight = self.interpolation(1, slice(None), slice(None))
+        shares, weight = self.terms(1, slice(None), slice(None))
         return shares + weight / self.counts.vocab_size
 
-    def interpolation(self, n: int, rows: Rows | slice, contexts: Rows | slice) -> tuple[Probs, Probs]:
+    def terms(self, n: int, rows: Rows | slice, contexts: Rows | slice) -> tuple[Probs, Probs]:
         """Return the discounted shares, and the weights that the discounts free."""
         table = self.counts.table(n)
         totals = table.context_totals[contexts].astype(float)

@@ -55,16 +55,16 @@ class Table:
 
         A prefix of -1 is one that the table below does not have.
         """
-        found = np.full(len(tokens), -1)
+        rows = np.full(len(tokens), -1)
         for start in range(0, len(tokens) if len(self) else 0, BLOCK_ROWS):
             block = slice(start, start + BLOCK_ROWS)
             keys = prefixes[block] * self.vocab_size + tokens[block]
             if len(self) < _LARGE or len(keys) < _LARGE or (keys[1:] >= keys[:-1]).all():
-                found[block] = self._search(keys)
+                rows[block] = self._search(keys)
             else:
                 order = np.argsort(keys)
-                found[start + order] = self._search(keys[order])
-        return found
+                rows[start + order] = self._search(keys[order])
+        return rows
 
     def _search(self, keys: NDArray[np.int64]) -> Rows:
         # Keys outside the table may not fit into the type of those inside.
@@ -129,20 +129,20 @@ class Table:
         return self.sum_by_context(lambda rows: self.counts[rows]).astype(np.int64)
 
     @cached_property
-    def suffixes(self) -> NDArray[np.integer]:
+    def suffix_rows(self) -> NDArray[np.integer]:
         """For each row, the row of its last n - 1 tokens in the table below; 0 at order 1."""
         below = self.below
-        found = np.zeros(len(self), np.min_scalar_type(1 if below is None else len(below)))
+        suffixes = np.zeros(len(self), np.min_scalar_type(1 if below is None else len(below)))
         if below is not None:
-            find, suffixes_below = below._fast_find(), below.suffixes
+            find, suffixes_below = below._fast_find(), below.suffix_rows
 
             def fill(rows: slice) -> None:
                 # The suffix of an n-gram is the suffix of its prefix, then its last token.
                 prefixes, tokens = self.split(rows)
-                found[rows] = find(suffixes_below[prefixes].astype(np.int64), tokens)
+                suffixes[rows] = find(suffixes_below[prefixes].astype(np.int64), tokens)
 
             for_each(fill, ((rows,) for rows in self.blocks()))
-        return found
+        return suffixes
 
     def _fast_find(self) -> Callable[[Rows, NDArray[np.int64]], Rows]:
         """Return a function that does what :meth:`find` does, faster for prefixes that exist and
@@ -159,9 +159,9 @@ class Table:
         np.cumsum(firsts, out=firsts)
 
         def find(prefixes: Rows, tokens: NDArray[np.int64]) -> Rows:
-            found = np.empty_like(prefixes)
-            find_continuations(keys, firsts, prefixes, tokens, vocab_size, found)
-            return found
+            rows = np.empty_like(prefixes)
+            find_continuations(keys, firsts, prefixes, tokens, vocab_size, rows)
+            return rows
 
         return find
 

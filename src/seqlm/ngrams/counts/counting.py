@@ -17,18 +17,15 @@ from seqlm.core.errors import DataError
 from seqlm.ngrams.counts.count_tables import BLOCK_ROWS, IDS_AT_ONCE, Ids, NgramCounts
 
 Part = tuple[NDArray[np.integer], NDArray[np.integer]]
-"""Rising keys, and how often each occurs."""
+"""Ascending keys, and how often each occurs."""
 
 
 class Engine(Protocol):
     """What counts more than fits into memory."""
 
-    def count(self, columns: Sequence[Ids], base: int, order: int) -> Part:
-        """Return the counts of the keys ``(c1 * base + c2) * base + ...`` of some columns, for
-        n-grams of an order. The keys may be changed."""
-
-    def store(self, blocks: Iterator[Ids], order: int) -> Ids:
-        """Return numbers that come in blocks as one array."""
+    def count(self, blocks: Iterator[Ids], order: int) -> Part:
+        """Return the counts of keys that come in blocks, for n-grams of an order. The arrays that
+        are returned may be changed."""
 
 
 _LARGEST_KEY = 2**63 - 1
@@ -47,16 +44,12 @@ def count_ngrams(
             f"{len(ids)} tokens are too few for n-grams of order {max_order}: lower "
             "ngrams.max_order"
         )
-    packable = max(
-        order
-        for order in range(1, max_order + 1)
-        if order == 1 or vocab_size**order <= _LARGEST_KEY
-    )
+    packable = max([1, *(n for n in range(2, max_order + 1) if vocab_size**n <= _LARGEST_KEY)])
     if engine is None:
         packed = _packed_in_memory(ids, vocab_size, packable)
     else:
         packed = [
-            engine.count(_columns(ids, order), vocab_size, order)
+            engine.count(_blocks_of_keys(ids, vocab_size, order), order)
             for order in range(2, packable + 1)
         ]
     for (below, _), (keys, _) in reversed(list(pairwise(packed))):
@@ -72,14 +65,7 @@ def count_ngrams(
             keys, rows, sizes = np.unique(pairs, return_inverse=True, return_counts=True)
             counts.append(keys, sizes)
         else:
-            blocks = (
-                counts.rows_of(block, order - 1)[-1] for block in _overlapping(ids, order - 1)
-            )
-            counts.append(
-                *engine.count(
-                    [engine.store(blocks, order)[:-1], ids[order - 1 :]], vocab_size, order
-                )
-            )
+            counts.append(*engine.count(_blocks_of_keys(ids, vocab_size, order, counts), order))
     counts.starts = [int(rows[0]) for rows in counts.rows_of(ids[:max_order], max_order)]
     return counts
 
@@ -91,7 +77,7 @@ def _unigrams(ids: Ids, vocab_size: int) -> Part:
 
 def _columns(ids: Ids, order: int) -> list[Ids]:
     """Return the first, second, ... token of the n-grams of a stream."""
-    return [ids[place : len(ids) - order + 1 + place] for place in range(order)]
+    return [ids[offset : len(ids) - order + 1 + offset] for offset in range(order)]
 
 
 def _keys(
@@ -104,11 +90,22 @@ def _keys(
     return keys
 
 
+def _blocks_of_keys(
+    ids: Ids, vocab_size: int, order: int, counts: NgramCounts | None = None
+) -> Iterator[NDArray[np.integer]]:
+    """Yield the keys of all n-grams of an order: packed or, given the tables below, as pairs."""
+    for block in _overlapping(ids, order):
+        columns = _columns(block, order)
+        if counts is not None:
+            columns = [counts.rows_of(block[:-1], order - 1)[-1], columns[-1]]
+        yield _keys(columns, vocab_size)
+
+
 def _borders(keys: NDArray[np.integer]) -> NDArray[np.int64]:
     """Return where the runs of equal keys begin among sorted keys, and where the last one ends."""
-    found = np.ones(len(keys) + 1, bool)
-    np.not_equal(keys[1:], keys[:-1], out=found[1:-1])
-    return np.flatnonzero(found)
+    is_border = np.ones(len(keys) + 1, bool)
+    np.not_equal(keys[1:], keys[:-1], out=is_border[1:-1])
+    return np.flatnonzero(is_border)
 
 
 def _packed_in_memory(ids: Ids, vocab_size: int, highest: int) -> list[Part]:
@@ -132,10 +129,10 @@ def _packed_in_memory(ids: Ids, vocab_size: int, highest: int) -> list[Part]:
         firsts = _borders(prefixes)[:-1]
         keys, counts = prefixes[firsts], np.add.reduceat(counts, firsts)
         last = int(_keys(_columns(ids[len(ids) - order :], order), vocab_size)[0])
-        place = int(np.searchsorted(keys, last))
-        if place == len(keys) or keys[place] != last:
-            keys, counts = np.insert(keys, place, last), np.insert(counts, place, 0)
-        counts[place] += 1
+        row = int(np.searchsorted(keys, last))
+        if row == len(keys) or keys[row] != last:
+            keys, counts = np.insert(keys, row, last), np.insert(counts, row, 0)
+        counts[row] += 1
         packed.append((keys, counts))
     return packed[::-1]
 
@@ -143,7 +140,7 @@ def _packed_in_memory(ids: Ids, vocab_size: int, highest: int) -> list[Part]:
 def _replace_prefixes_by_rows(
     keys: NDArray[np.integer], below: NDArray[np.integer], vocab_size: int
 ) -> None:
-    """Make packed keys those of a table, in place: the prefix becomes its row among the packed keys
+    """Make packed keys those of a table, in row: the prefix becomes its row among the packed keys
     below."""
     for start in range(0, len(keys), BLOCK_ROWS):
         block = keys[start : start + BLOCK_ROWS]

@@ -69,7 +69,7 @@ def find_continuations(
 @compiled(nogil=True)
 def backoff_probs(
     ids: Longs,
-    places: Longs,
+    positions: Longs,
     keys: tuple[Longs, ...],
     listed: tuple[Floats, ...],
     backoffs: tuple[Floats, ...],
@@ -79,23 +79,23 @@ def backoff_probs(
     """Write to ``probs`` the probability of each token but the first under a backoff model.
 
     ``keys``, ``listed`` and ``backoffs`` have the keys, probabilities and weights of the n-grams of
-    order n at index n - 1. A token sees as many before it as its place in its text says. ``rows``,
-    shape ``(2, N)``, is written to.
+    order n at index n - 1. A token sees as many before it as its position in its text says.
+    ``rows``, shape ``(2, N)``, is written to.
     """
     vocab_size, order = len(keys[0]), len(keys)
     for index in range(len(ids)):
         # Rows of the n-grams that end with the token before, and of those that end with this one.
-        contexts, found = rows[index % 2], rows[1 - index % 2]
-        found[0] = ids[index]
+        contexts, ending = rows[index % 2], rows[1 - index % 2]
+        ending[0] = ids[index]
         prob = listed[0][ids[index]]
         for n in range(1, order):
-            context = contexts[n - 1] if places[index] >= n else -1
-            found[n] = -1
+            context = contexts[n - 1] if positions[index] >= n else -1
+            ending[n] = -1
             if context >= 0:
                 key = context * vocab_size + ids[index]
                 row = np.searchsorted(keys[n], key)
                 if row < len(keys[n]) and keys[n][row] == key:
-                    found[n], prob = row, listed[n][row]
+                    ending[n], prob = row, listed[n][row]
                 else:
                     prob *= backoffs[n - 1][context]
         if index:

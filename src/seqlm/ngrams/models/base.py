@@ -55,27 +55,25 @@ class NGramModel(ABC):
     def unigram(self) -> Probs:
         """The probability of each token without any context; shape ``(V,)``."""
 
-    def interpolation(
-        self, n: int, rows: Rows | slice, contexts: Rows | slice
-    ) -> tuple[Probs, Probs]:
+    def terms(self, n: int, rows: Rows | slice, contexts: Rows | slice) -> tuple[Probs, Probs]:
         """Return the shares of some n-grams of order n, by their rows, and the weights of their
         contexts."""
         raise NotImplementedError  # the uniform model mixes no order
 
-    def probs(self, ids: Ids, places: Rows | None = None) -> Probs:
+    def probs(self, ids: Ids, positions: Rows | None = None) -> Probs:
         """Return p of tokens 2..N of a stream, each given those before it; shape ``(N - 1,)``.
 
-        ``places``: the place of each token in its text, if several follow one another.
+        ``positions``: the position of each token in its text, if several follow one another.
         """
         unigram = result = self.unigram[ids[1:]]
         for n, contexts, rows in self.counts.lookups(ids, self.order):
-            shares, weights = self.interpolation(n, rows, contexts)
+            shares, weights = self.terms(n, rows, contexts)
             back = unigram if self.backoff == "unigram" else result
-            mixed = self.mixed(
+            mixed = self.combine(
                 rows >= 0, shares, np.where(contexts >= 0, weights, 1.0) * back[n - 2 :]
             )
-            if places is not None:
-                mixed = np.where(places[n - 1 :] >= n - 1, mixed, result[n - 2 :])
+            if positions is not None:
+                mixed = np.where(positions[n - 1 :] >= n - 1, mixed, result[n - 2 :])
             result = np.concatenate([result[: n - 2], mixed])
         return result
 
@@ -88,15 +86,15 @@ class NGramModel(ABC):
             if row >= 0:
                 tokens, rows = self.counts.table(n).continuations(row)
                 shares, is_seen = np.zeros_like(result), np.zeros(len(result), bool)
-                shares[tokens], weight = self.interpolation(n, rows, slice(row, row + 1))
+                shares[tokens], weight = self.terms(n, rows, slice(row, row + 1))
                 is_seen[tokens] = True
-                result = self.mixed(is_seen, shares, weight * result)
+                result = self.combine(is_seen, shares, weight * result)
         return result.copy()
 
-    def mixed(self, is_seen: NDArray[np.bool_], shares: Probs, backed_off: Probs) -> Probs:
+    def combine(self, is_seen: NDArray[np.bool_], shares: Probs, backed_off: Probs) -> Probs:
         """Return p of n-grams from their shares and the weighted P_back."""
-        found: Probs = np.where(is_seen, shares, 0.0) + backed_off
-        return found
+        probs: Probs = np.where(is_seen, shares, 0.0) + backed_off
+        return probs
 
 
 @dataclass(frozen=True)
@@ -120,7 +118,7 @@ class Uniform(NGramModel):
         return [cls(counts)]
 
 
-def token_nll(model: NGramModel, ids: Ids, places: Rows | None = None) -> Probs:
+def token_nll(model: NGramModel, ids: Ids, positions: Rows | None = None) -> Probs:
     """Return -log p of tokens 2..N of a stream, shape ``(N - 1,)``; infinite for a token of
-    probability 0. ``places`` are those of :meth:`NGramModel.probs`."""
-    return -log(model.probs(ids, places))
+    probability 0. ``positions`` are those of :meth:`NGramModel.probs`."""
+    return -log(model.probs(ids, positions))

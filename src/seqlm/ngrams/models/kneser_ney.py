@@ -65,7 +65,7 @@ class OrderStatistics:
     @classmethod
     def of_lower(cls, counts: NgramCounts, n: int) -> Self:
         """Return the statistics of order n in a model of a higher order."""
-        suffixes, num_rows = counts.table(n + 1).suffixes, len(counts.table(n))
+        suffixes, num_rows = counts.table(n + 1).suffix_rows, len(counts.table(n))
         adjusted, at_once = np.zeros(num_rows, np.int64), max(BLOCK_ROWS, num_rows)
         for start in range(0, len(suffixes), at_once):
             adjusted += np.bincount(suffixes[start : start + at_once], minlength=num_rows)
@@ -84,8 +84,8 @@ class OrderStatistics:
 
 
 def _discounts_of(counts: NDArray[np.integer], discounts: Discounts) -> Probs:
-    found: Probs = np.array([0.0, *discounts])[np.minimum(counts, 3)]
-    return found
+    by_count: Probs = np.array([0.0, *discounts])[np.minimum(counts, 3)]
+    return by_count
 
 
 def _estimate_discounts(adjusted: NDArray[np.integer]) -> Discounts:
@@ -165,14 +165,14 @@ class KneserNey(NGramModel):
         """The orders with the fallback discounts."""
         return [
             n
-            for n, found in enumerate(self.statistics, start=1)
-            if found.discounts is FALLBACK_DISCOUNTS
+            for n, statistics in enumerate(self.statistics, start=1)
+            if statistics.discounts is FALLBACK_DISCOUNTS
         ]
 
     @cached_property
     def unigram(self) -> Probs:
         """The probability of each token without any context."""
-        shares, weight = self.interpolation(1, slice(None), slice(None))
+        shares, weight = self.terms(1, slice(None), slice(None))
         known: Probs = shares + weight / self.counts.vocab_size
         if self.unknown == "uniform":
             return known
@@ -184,9 +184,7 @@ class KneserNey(NGramModel):
         known[0] += share
         return known
 
-    def interpolation(
-        self, n: int, rows: Rows | slice, contexts: Rows | slice
-    ) -> tuple[Probs, Probs]:
+    def terms(self, n: int, rows: Rows | slice, contexts: Rows | slice) -> tuple[Probs, Probs]:
         """Return the discounted shares, and the weights that the discounts free."""
         statistics = self.statistics[n - 1]
         return statistics.discounted(rows, contexts), statistics.backoffs[contexts]
@@ -199,8 +197,8 @@ class KneserNey(NGramModel):
         if n == 1:
             return self.unigram[rows]
         table = self.counts.table(n)
-        shares, weights = self.interpolation(n, rows, table.split(rows)[0])
-        probs: Probs = shares + weights * below[table.suffixes[rows]]
+        shares, weights = self.terms(n, rows, table.split(rows)[0])
+        probs: Probs = shares + weights * below[table.suffix_rows[rows]]
         return probs
 
     def backoff_weights(self, n: int, rows: slice) -> Probs:

@@ -48,12 +48,10 @@ class Laplace(NGramModel):
     @cached_property
     def unigram(self) -> Probs:
         """The probability of each token without any context."""
-        shares, weight = self.interpolation(1, slice(None), slice(None))
+        shares, weight = self.terms(1, slice(None), slice(None))
         return shares + weight * (1 / self.counts.vocab_size)
 
-    def interpolation(
-        self, n: int, rows: Rows | slice, contexts: Rows | slice
-    ) -> tuple[Probs, Probs]:
+    def terms(self, n: int, rows: Rows | slice, contexts: Rows | slice) -> tuple[Probs, Probs]:
         """Return n(c, x) / (n(c) + e_n) and e_n / (n(c) + e_n)."""
         table, epsilon = self.counts.table(n), self.epsilons[n - 1]
         seen, sums = table.counts[rows], table.context_totals[contexts] + epsilon

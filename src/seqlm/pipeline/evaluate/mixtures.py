@@ -4,6 +4,7 @@ The weights and members of mixtures are chosen on val.
 """
 
 from collections.abc import Mapping, Sequence
+from itertools import chain
 from pathlib import Path
 
 import numpy as np
@@ -20,8 +21,8 @@ from seqlm.pipeline.score.scores import Scores, load_scores_folder, make_scores,
 from seqlm.vocab.kinds import KINDS
 
 NUM_PARTNERS = 4
-"""The best n-gram models on val are tried as partners of the best network: the best of them need
-not help most."""
+"""How many n-gram models are tried as partners of the best network: the one that is best alone on
+val is not always the best partner."""
 MIN_WEIGHT = 0.05
 """A member with a smaller weight is left out."""
 NUM_STEPS = 200
@@ -36,12 +37,12 @@ def collect_scores(
     ``texts``: kind of token -> its scored texts. Raises DataError if the scores of a model are
     missing.
     """
-    ngrams = [
-        scores for kind in KINDS for scores in load_scores_folder(layout.scores_of_ngrams(kind))
-    ]
-    ngrams.sort(key=lambda scores: not scores.info.counts_own_tokens)
-    networks = [scores for run in runs for scores in load_scores_folder(layout.scores_of_run(run))]
-    stored = sorted([*ngrams, *networks], key=lambda scores: scores.info.dynamic)
+    ngrams, networks = (
+        list(chain.from_iterable(map(load_scores_folder, folders)))
+        for folders in (map(layout.scores_of_ngrams, KINDS), map(layout.scores_of_run, runs))
+    )
+    ngrams.sort(key=lambda score: not score.info.counts_own_tokens)
+    stored = sorted([*ngrams, *networks], key=lambda score: score.info.dynamic)
     return [*stored, *make_mixtures(ngrams, networks, texts)]
 
 
@@ -51,61 +52,45 @@ def make_mixtures(
     """Return the mixture of the networks that help each other and of the n-gram model that helps
     the best one most.
 
-    There is a static mixture, and a dynamic one in which networks and n-gram models keep learning.
+    There is a static mixture, and a dynamic one of networks and n-gram models that may be dynamic.
     ``texts``: kind of token -> its scored texts.
     """
-    token = min(
-        (network for network in networks if not network.info.dynamic), key=val_bits
-    ).info.token
-    of_token = sorted(
-        (network for network in networks if network.info.token == token), key=val_bits
+    best = min((network for network in networks if not network.info.dynamic), key=val_bits)
+    token = best.info.token
+    networks, ngrams = (
+        sorted((score for score in scores if score.info.token == token), key=val_bits)
+        for scores in (networks, ngrams)
     )
-    partners = sorted((ngram for ngram in ngrams if ngram.info.token == token), key=val_bits)
-    made: dict[str, Scores] = {}
-    for dynamic in (False, True):
-        members = _members(of_token, dynamic)
-        allowed = [partner for partner in partners if dynamic or not partner.info.dynamic][
-            :NUM_PARTNERS
-        ]
-        pairs = {
-            partner.name: val_bits(best_mixture([members[0], partner], texts[token]))
-            for partner in allowed
-        }
-        mixture = best_mixture(
-            [*members, min(allowed, key=lambda each: pairs[each.name])], texts[token]
-        )
-        if len(mixture.info.members) > 1:  # otherwise only one has a weight that matters
-            made[mixture.name] = mixture
-    return list(made.values())
-
-
-def _members(networks: Sequence[Scores], dynamic: bool) -> list[Scores]:
-    """Return the static networks or, in a dynamic mixture, each network's dynamic score if there is
-    one."""
-    if not dynamic:
-        return [network for network in networks if not network.info.dynamic]
     replaced = {network.info.members[0] for network in networks if network.info.dynamic}
-    return [network for network in networks if network.name not in replaced]
+    static, partners = (
+        [score for score in scores if not score.info.dynamic] for scores in (networks, ngrams)
+    )
+    dynamic = [network for network in networks if network.name not in replaced]
+    mixtures: dict[str, Scores] = {}
+    for members, candidates in ((static, partners), (dynamic, ngrams)):
+        partner = min(
+            candidates[:NUM_PARTNERS],
+            key=lambda ngram: val_bits(best_mixture([members[0], ngram], texts[token])),
+        )
+        mixture = best_mixture([*members, partner], texts[token])
+        if len(mixture.info.members) > 1:  # otherwise all others were dropped
+            mixtures[mixture.name] = mixture
+    return list(mixtures.values())
 
 
 def best_mixture(members: Sequence[Scores], texts: Streams) -> Scores:
-    """Return the mixture of models over one kind of token; its metadata hold the weights that were
-    chosen on val.
+    """Return the mixture of models over one kind of token, with the weights that were chosen on
+    val as its metadata.
 
     Members with a negligible weight are left out; one member may remain.
     """
     members = list(members)
-    weights = choose_weights([member.nll["val"] for member in members])
-    while weights.min() < MIN_WEIGHT:
+    while (weights := choose_weights([member.nll["val"] for member in members])).min() < MIN_WEIGHT:
         del members[int(np.argmin(weights))]
-        weights = choose_weights([member.nll["val"] for member in members])
     splits = [split for split in members[0].nll if all(split in member.nll for member in members)]
     mixed = {split: mix([member.nll[split] for member in members], weights) for split in splits}
-    metadata = {
-        "weights": {
-            member.name: weight for member, weight in zip(members, weights.tolist(), strict=True)
-        }
-    }
+    names = [member.name for member in members]
+    metadata = {"weights": dict(zip(names, weights.tolist(), strict=True))}
     return make_scores(mixture_info([member.info for member in members]), mixed, texts, metadata)
 
 
@@ -116,8 +101,7 @@ def save_mixtures(folder: Path, scores: Sequence[Scores]) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     remove_others(list(mixtures), folder)
     for name, score in mixtures.items():
-        metadata = Metadata(**score.metadata)
-        ModelFile(model=score.info, metadata=metadata).write(folder / name)
+        ModelFile(model=score.info, metadata=Metadata(**score.metadata)).write(folder / name)
 
 
 def choose_weights(nll: Sequence[Nll]) -> NDArray[np.float64]:
@@ -127,14 +111,13 @@ def choose_weights(nll: Sequence[Nll]) -> NDArray[np.float64]:
     The log likelihood is concave in the weights, so there is one maximum. Tokens to which no member
     gives any probability are ignored.
     """
-    probs = exp(-np.stack([np.asarray(each) for each in nll]))
-    probs = np.ascontiguousarray(
-        probs[:, probs.any(axis=0)]
-    )  # a selection of columns is stored by columns
+    probs = exp(-np.stack(nll))
+    # Boolean indexing returns columns in another order of memory, and so would sums.
+    probs = np.ascontiguousarray(probs[:, probs.any(axis=0)])
     weights = np.full(len(probs), 1 / len(probs))
     if not probs.size:
         return weights
     for _ in range(NUM_STEPS):
-        shares = weights[:, None] * probs
-        weights = (shares / shares.sum(axis=0)).mean(axis=1)
+        posteriors = weights[:, None] * probs
+        weights = (posteriors / posteriors.sum(axis=0)).mean(axis=1)
     return weights

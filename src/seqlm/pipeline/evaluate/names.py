@@ -11,7 +11,7 @@ NETWORK_NAMES = {"scratch": "RNN from scratch", "rnn": "RNN", "lstm": "LSTM", "g
 _LEARNING = "still learning"
 _MAX_NAMED = 2
 """A mixture of more members is called by their number."""
-_NGRAMS = {1: "unigrams", 2: "bigrams", 3: "trigrams"}
+_NGRAM_NAMES = {1: "unigrams", 2: "bigrams", 3: "trigrams"}
 
 
 def display_names(models: Iterable[ModelInfo]) -> dict[str, str]:
@@ -36,6 +36,11 @@ def display_names(models: Iterable[ModelInfo]) -> dict[str, str]:
     for name in infos.keys() - single.keys():
         names[name] = _mixture_name(infos[name], brief)
     return _disambiguate({name: names[name] for name in infos})
+
+
+def ngram_name(order: int) -> str:
+    """Return the name that people read for n-grams of an order."""
+    return _NGRAM_NAMES.get(order, f"{order}-grams")
 
 
 def _mixture_name(mixture: ModelInfo, brief: Mapping[str, str]) -> str:
@@ -74,6 +79,5 @@ def _label_parts(info: ModelInfo) -> list[str]:
     if not info.order:
         return [f"equally likely {kind.noun}s"]
     if not info.counts_own_tokens:
-        ngrams = _NGRAMS.get(info.order, f"{info.order}-grams")
-        return [f"{kind.noun} {ngrams}", "by character", *first]
+        return [f"{kind.noun} {ngram_name(info.order)}", "by character", *first]
     return [f"{kind.noun} {info.order}-grams", str(info.smoothing).title(), *first]

@@ -13,10 +13,9 @@ from numpy.typing import NDArray
 
 from seqlm.core.files import read_csv
 from seqlm.core.layout import Layout
-from seqlm.pipeline.evaluate.ranking import Result
 from seqlm.pipeline.score.excerpts import passage
 from seqlm.pipeline.score.heldout import Heldout
-from seqlm.pipeline.score.scores import TRAIN_SUBSET, Scores, val_bits
+from seqlm.pipeline.score.scores import HELD_OUT, Scores, val_bits
 from seqlm.vocab.kinds import token_kind
 
 CLASSES = ("first letter", "second letter", "later letters", "space", "other")
@@ -28,35 +27,34 @@ MAX_PASSAGES = 16
 
 def all_histories(layout: Layout, runs: Sequence[str]) -> pd.DataFrame:
     """Return the runs' histories as one table. Raises DataError if one is missing."""
-    return pd.concat(
-        [read_csv(layout.reports("train", run, "history.csv")) for run in runs], ignore_index=True
-    )
+    paths = [layout.reports("train", run, "history.csv") for run in runs]
+    return pd.concat(map(read_csv, paths), ignore_index=True)
 
 
-def order_table(results: Sequence[Result]) -> pd.DataFrame:
-    """Return bits per character on test of the static n-gram models of all of train.
+def order_table(table: pd.DataFrame) -> pd.DataFrame:
+    """Return bits per character on test of the static n-gram models of all of train, from the main
+    table.
 
     Columns token, smoothing, order, bits_per_character.
     """
-    infos = [
-        (r.scores.info, r.bits("test")) for r in results if TRAIN_SUBSET not in r.scores.metrics
+    shown = table[
+        (table["counted_token"] == table["token"])
+        & (table["order"] > 0)
+        & (table["train_chars"] == table["train_chars"].max())
+        & ~table["dynamic"]
     ]
-    rows = [
-        (info.token, info.smoothing, info.order, bits)
-        for info, bits in infos
-        if info.counts_own_tokens and info.order and not info.dynamic
-    ]
-    table = pd.DataFrame(rows, columns=["token", "smoothing", "order", "bits_per_character"])
-    return table.sort_values(["token", "smoothing", "order"], ignore_index=True)
+    columns = ["token", "smoothing", "order"]
+    rows = shown.sort_values(columns, ignore_index=True)[[*columns, "test_bits"]]
+    return rows.rename(columns={"test_bits": "bits_per_character"})
 
 
 def position_table(scores: Sequence[Scores]) -> pd.DataFrame:
     """Return perplexity against the number of tokens of context: columns model, position,
     perplexity."""
     rows = [
-        (score.name, *row)
+        (score.name, position, perplexity)
         for score in scores
-        for row in enumerate(score.metadata["positions"], start=1)
+        for position, perplexity in enumerate(score.metadata["positions"], start=1)
     ]
     return pd.DataFrame(rows, columns=["model", "position", "perplexity"])
 
@@ -65,25 +63,24 @@ def class_table(scores: Sequence[Scores], heldout: Heldout) -> pd.DataFrame:
     """Return each model's surprisal by the class of the character: columns model, token_class,
     share, bits.
 
-    ``scores`` are those of models over characters; ``heldout`` is the text that they were scored
+    ``scores`` are those of character-level models; ``heldout`` is the text that they were scored
     on. ``share`` is the share of the class in test, ``bits`` its mean surprisal, including the cost
     of unknown characters.
     """
-    test, text = heldout.stream("test"), "".join(heldout.test_tokens())
-    classes = character_classes(text)[1:]
+    test, text = heldout.stream("test"), "".join(heldout.test_tokens)
     names = [
         f"{name} or line end" if name == "space" and "\n" in text else name for name in CLASSES
     ]
-    masks = {names[index]: classes == index for index in np.unique(classes)}
-    rows = []
-    for score in scores:
-        nll = test.add_spelling_cost(score.nll["test"])
-        of_class = [
-            (name, float(mask.mean()), float(nll[mask].mean() / math.log(2)))
-            for name, mask in masks.items()
-        ]
-        rows += [(score.name, *row) for row in of_class]
-    return pd.DataFrame(rows, columns=["model", "token_class", "share", "bits"])
+    classes = pd.Categorical.from_codes(character_classes(text)[1:], names)
+    tables = {
+        score.name: pd.Series(test.add_spelling_cost(score.nll["test"]) / math.log(2))
+        .groupby(classes, observed=True)
+        .agg(["size", "mean"])
+        for score in scores
+    }
+    table = pd.concat(tables, names=["model", "token_class"]).reset_index()
+    table.insert(2, "share", table.pop("size") / len(classes))
+    return table.rename(columns={"mean": "bits"})
 
 
 def character_classes(text: str) -> NDArray[np.int64]:
@@ -99,50 +96,52 @@ def character_classes(text: str) -> NDArray[np.int64]:
 
 
 def passages(
-    results: Sequence[Result], heldouts: Mapping[str, Heldout]
+    scores: Sequence[Scores], heldouts: Mapping[str, Heldout]
 ) -> dict[str, dict[str, Any]]:
     """Return the beginning of test with the surprisal of each token, under n-gram models, networks
     and mixtures.
 
-    Of the n-gram models, the best static one on val of each kind is shown. ``results`` have the
-    best model first. Models that keep learning come after static ones.
+    Of the n-gram models, the best static one on val of each kind is shown. Dynamic models come
+    after static ones.
     """
-    scores, best = [result.scores for result in results], dict[tuple[str, str | None], Scores]()
-    for each in sorted(
-        (s for s in scores if s.info.family == "ngram" and not s.info.dynamic), key=val_bits
-    ):
-        best.setdefault((each.info.token, each.info.counted_token), each)
-    others = [each for each in scores if each.info.family != "ngram"][: MAX_PASSAGES - len(best)]
-    tokens = {kind: heldout.test_tokens() for kind, heldout in heldouts.items()}
-    found = {}
-    for each in sorted(
-        [*others, *best.values()], key=lambda each: (each.info.dynamic, val_bits(each))
-    ):
-        token = each.info.token
-        nll = heldouts[token].stream("test").add_spelling_cost(each.nll["test"])
-        found[each.name] = passage(token_kind(token), tokens[token], nll, PASSAGE_CHARS)
-    return found
+    ngrams: dict[tuple[str, str | None], Scores] = {}
+    others = []
+    for score in sorted(scores, key=_static_first):
+        if score.info.family != "ngram":
+            others.append(score)
+        elif not score.info.dynamic:
+            ngrams.setdefault((score.info.token, score.info.counted_token), score)
+    shown = [*ngrams.values(), *others][:MAX_PASSAGES]
+    excerpts = {}
+    for score in sorted(shown, key=_static_first):
+        heldout = heldouts[score.info.token]
+        nll = heldout.stream("test").add_spelling_cost(score.nll["test"])
+        kind = token_kind(score.info.token)
+        excerpts[score.name] = passage(kind, heldout.test_tokens, nll, PASSAGE_CHARS)
+    return excerpts
+
+
+def _static_first(score: Scores) -> tuple[bool, float]:
+    return score.info.dynamic, val_bits(score)
 
 
 def choices(scores: Sequence[Scores]) -> dict[str, float]:
     """Return what was chosen on val to make each model."""
-    found = dict[str, float]()
+    values: dict[str, float] = {}
     for score in scores:
-        found |= {
-            f"{what} in {score.name}": value
-            for what, value in score.metadata.get("choices", {}).items()
-        }
-        weights = score.metadata.get("weights", {}).items()
-        found |= {f"weight of {member} in {score.name}": value for member, value in weights}
-    return found
+        chosen = score.metadata.get("choices", {})
+        weights = score.metadata.get("weights", {})
+        values |= {f"{setting} in {score.name}": chosen[setting] for setting in chosen}
+        values |= {f"weight of {member} in {score.name}": weights[member] for member in weights}
+    return values
 
 
 def diagnosed(scores: Sequence[Scores]) -> list[Scores]:
-    """Return the networks over characters and the best n-gram model on val, the best on val
+    """Return the character-level networks and the best n-gram model on val, the best on val
     first."""
-    found = sorted((score for score in scores if "positions" in score.metadata), key=val_bits)
-    ngrams = [score for score in found if score.info.family == "ngram"]
-    return [score for score in found if score not in ngrams[1:]]
+    candidates = sorted((score for score in scores if "positions" in score.metadata), key=val_bits)
+    ngrams = [score for score in candidates if score.info.family == "ngram"]
+    return [score for score in candidates if score not in ngrams[1:]]
 
 
 def headlines(scores: Sequence[Scores], runs: Sequence[str]) -> dict[str, dict[str, float | None]]:
@@ -153,13 +152,11 @@ def headlines(scores: Sequence[Scores], runs: Sequence[str]) -> dict[str, dict[s
     """
     best: dict[str, Scores] = {}
     for score in sorted(scores, key=val_bits):
-        best.setdefault(
-            "best-dynamic" if score.info.dynamic else f"best-{score.info.family}", score
-        )
-    shown = dict(sorted(best.items())) | {
-        score.name: score for score in scores if score.name in runs
-    }
+        group = "dynamic" if score.info.dynamic else score.info.family
+        best.setdefault(f"best-{group}", score)
+    shown = dict(sorted(best.items()))
+    shown |= {score.name: score for score in scores if score.name in runs}
     return {
-        split: {name: each.metrics[split]["bits_per_character"] for name, each in shown.items()}
-        for split in ("val", "test")
+        split: {name: score.metrics[split]["bits_per_character"] for name, score in shown.items()}
+        for split in HELD_OUT
     }

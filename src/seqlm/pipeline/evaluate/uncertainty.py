@@ -34,28 +34,33 @@ from seqlm.models.scored_text import Stream
 from seqlm.pipeline.score.ngrams import Folds
 
 LEVEL = 0.05
-"""Share of intervals meant to miss, and of texts meant to have any false verdict."""
+"""Share of intervals meant to miss; the family-wise error rate of the verdicts on a text."""
 
 Blocks = NDArray[np.float64]
 """Bits per character of one model on each block of test; their mean is the bits per character on
 test."""
-Interval = tuple[float, float] | tuple[None, None]
 
 
-@dataclass(frozen=True)
-class Comparison:
+class Interval(NamedTuple):
+    """The 95 % interval of a model; without values if there is none."""
+
+    ci_low: float | None = None
+    ci_high: float | None = None
+
+
+class Comparison(NamedTuple):
     """How a model compares with the best one on test; without values if it is not compared."""
 
-    difference: float | None = None
+    best_difference: float | None = None
     """Bits per character minus those of the best model."""
-    margin: float | None = None
+    best_margin: float | None = None
     """What the difference must exceed to be significant."""
-    verdict: str | None = None
+    best_verdict: str | None = None
     """"better" or "worse" if the difference exceeds its margin, otherwise "not significant"."""
 
 
 @dataclass(frozen=True)
-class Scale:
+class ErrorModel:
     """What turns the deviation between blocks into a standard error."""
 
     factor: float
@@ -67,18 +72,17 @@ class Scale:
 
     @classmethod
     def of_blocks(cls, num_blocks: int) -> Self:
-        """Return the scale if the blocks are independent."""
+        """The error model of independent blocks."""
         return cls(num_blocks**-0.5, num_blocks // 2)
 
     @classmethod
     def of_folds(cls, fold_bits: Blocks, blocks: Blocks, num_blocks: int) -> Self:
-        """Return the scale by which folds of a reference model differ, for a text of ``num_blocks``
-        blocks."""
+        """The error model of a text of ``num_blocks`` blocks, from how much a reference model
+        differs between folds, and between ``blocks`` of a text."""
         if not blocks.std() > 0:  # a text that repeats itself
             return cls.of_blocks(num_blocks)
-        factor = float(fold_bits.std(ddof=1) / blocks.std(ddof=1)) * math.sqrt(
-            len(blocks) / num_blocks
-        )
+        ratio = float(fold_bits.std(ddof=1) / blocks.std(ddof=1))
+        factor = ratio * math.sqrt(len(blocks) / num_blocks)
         return cls(factor, min(len(blocks), num_blocks) // 2, len(fold_bits) - 1)
 
     def margin(self, blocks: Blocks, num_comparisons: int = 1) -> float:
@@ -90,44 +94,42 @@ class Scale:
     def interval(self, blocks: Blocks) -> Interval:
         """Return the 95 % interval for another passage, without values if it would reach below
         0."""
-        # Two values differ by more than one does from the mean.
+        # The difference of two passages has twice the variance of one.
         mean, margin = float(blocks.mean()), math.sqrt(2) * self.margin(blocks)
-        return (mean - margin, mean + margin) if margin <= mean else (None, None)
+        return Interval(mean - margin, mean + margin) if margin <= mean else Interval()
 
     def compare(self, differences: Blocks, num_comparisons: int) -> Comparison:
         """Return what a model's differences from the best one show, if this is one of
         ``num_comparisons``."""
         mean, margin = float(differences.mean()), self.margin(differences, num_comparisons)
-        return Comparison(
-            mean,
-            margin,
-            "not significant" if abs(mean) <= margin else "better" if mean < 0 else "worse",
-        )
+        verdict = "better" if mean < 0 else "worse"
+        return Comparison(mean, margin, verdict if abs(mean) > margin else "not significant")
 
 
-class Scales(NamedTuple):
-    """The scales of models, and of differences between two."""
+class ErrorModels(NamedTuple):
+    """The error models of bits per character, and of differences between two models."""
 
-    models: Scale
-    differences: Scale
+    models: ErrorModel
+    differences: ErrorModel
 
 
-def scales_of_folds(folds: Folds, num_blocks: int) -> Scales:
-    """Return the scales for a text of ``num_blocks`` blocks of the reference models."""
+def calibrated(folds: Folds, num_blocks: int) -> ErrorModels:
+    """Return the error models that two reference models give for a text of ``num_blocks``
+    blocks."""
     bits, blocks = np.array(folds.bits), np.array(folds.test_blocks)
-    return Scales(
-        Scale.of_folds(bits[0], blocks[0], num_blocks),
-        Scale.of_folds(bits[0] - bits[1], blocks[0] - blocks[1], num_blocks),
+    return ErrorModels(
+        ErrorModel.of_folds(bits[0], blocks[0], num_blocks),
+        ErrorModel.of_folds(bits[0] - bits[1], blocks[0] - blocks[1], num_blocks),
     )
 
 
-def scales_of_text(text: Stream, folds: Folds | None) -> Scales | None:
-    """Return the scales for a text; None if it is too short."""
+def error_models(text: Stream, folds: Folds | None) -> ErrorModels | None:
+    """Return the error models for a text; None if it is too short."""
     if text.num_blocks < 2:
         return None
     if folds is None or text.share < 1:
-        return Scales(Scale.of_blocks(text.num_blocks), Scale.of_blocks(text.num_blocks))
-    return scales_of_folds(folds, text.num_blocks)
+        return ErrorModels(*[ErrorModel.of_blocks(text.num_blocks)] * 2)
+    return calibrated(folds, text.num_blocks)
 
 
 @cache

@@ -5,7 +5,7 @@ counts come back sorted, as files that are mapped into memory.
 """
 
 import socket
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -38,26 +38,21 @@ class DuckDB:
     memory: int
     folder: Path
 
-    def count(self, columns: Sequence[Ids], base: int, order: int) -> Part:
+    def count(self, blocks: Iterator[Ids], order: int) -> Part:
         """Return the counts of keys, as files mapped into memory."""
-        with self._connected(columns, base) as connection:
+        with self._connected(blocks, order) as connection:
             return self._fetched(connection, _COUNT, order)
 
-    def store(self, blocks: Iterator[Ids], order: int) -> Ids:
-        """Return numbers that come in blocks as one array, mapped from a file."""
-        path = self.folder / f"prefixes{order}"
-        with path.open("wb") as file:
-            for block in blocks:
-                block.astype(np.int64, copy=False).tofile(file)
-        return np.asarray(np.memmap(path, np.int64, "r"))
-
-    def _connected(self, columns: Sequence[Ids], base: int) -> "DuckDBPyConnection":
-        """Return a connection to a new database in memory, whose view ``packed`` has the keys of
-        the columns."""
+    def _connected(self, blocks: Iterator[Ids], order: int) -> "DuckDBPyConnection":
+        """Return a connection to a new database in memory, whose table ``packed`` has the keys."""
         with needs_extra("pipeline", "counting beyond memory"):
             import duckdb
         import pandas as pd
 
+        path = self.folder / f"packed{order}"
+        with path.open("wb") as file:
+            for block in blocks:
+                block.tofile(file)
         limit, spill = f"{int(self.memory * _SHARE_OF_ENGINE)}B", str(self.folder)
         config: dict[str, Any] = {
             "memory_limit": limit,
@@ -65,12 +60,8 @@ class DuckDB:
             "preserve_insertion_order": "false",
         }
         connection = duckdb.connect(config=config)
-        tokens = {f"t{place}": np.asarray(column) for place, column in enumerate(columns)}
-        connection.register("tokens", pd.DataFrame(tokens, copy=False))
-        key = "t0::BIGINT"
-        for name in list(tokens)[1:]:
-            key = f"({key}) * {base} + {name}"
-        connection.execute(f"CREATE VIEW packed AS SELECT {key} AS key FROM tokens")
+        keys = np.asarray(np.memmap(path, np.int64, "r"))
+        connection.register("packed", pd.DataFrame({"key": keys}, copy=False))
         return connection
 
     def _fetched(self, connection: "DuckDBPyConnection", query: str, order: int) -> Part:
@@ -97,11 +88,11 @@ class Spark(DuckDB):
     address: str
     """What Spark calls the master, such as ``spark://HOST:7077``."""
 
-    def count(self, columns: Sequence[Ids], base: int, order: int) -> Part:
+    def count(self, blocks: Iterator[Ids], order: int) -> Part:
         """Return the counts of keys. Raises MachineError, in one line, if the cluster cannot
         count."""
         keys, counts = (self.folder / f"{name}{order}.parquet" for name in ("packed", "counted"))
-        with self._connected(columns, base) as connection:
+        with self._connected(blocks, order) as connection:
             connection.table("packed").write_parquet(str(keys))
             self._ask(keys.absolute(), counts.absolute())
             connection.read_parquet(f"{counts}/*.parquet").create_view("counted")

@@ -17,19 +17,17 @@ from ruamel.yaml import YAML
 from seqlm.core.files import read_csv, read_json
 from seqlm.core.layout import Layout
 from seqlm.train.minibatches import random_minibatches, sequential_minibatches
+from seqlm.vocab.corpus import SPLITS
 
 CORPUS = "time_machine"
 TABLES = {"printed": "book_prints", "derived": "book_code_gives"}
 """Table -> its column with the book's values."""
-COLUMNS = ("section", "quantity", "{book}", "here", "allowed", "met", "source")
-"""``met`` is empty if the values are not compared; ``source`` is a file in the reports folder."""
-
-Values = dict[str, tuple[Any, str]]
-"""Name in ``book.yaml`` -> value of the run, and the report it comes from."""
+Values = dict[str, Any]
+"""Values of the run by the names in ``book.yaml``: the report that a value comes from and, after a
+space, what it is there, such as ``sine/summary.json loss.epoch_1``. Others come from no report."""
 Tables = dict[str, pd.DataFrame]
 
 _BOOK = Path(__file__).with_name("book.yaml")
-RUNS = ("scratch-sequential", "scratch-random", "concise-sequential", "concise-random")
 _SAMPLE_LENGTH = 50
 _TAU, _NUM_TRAIN, _MAX_K = 4, 600, 64
 """Settings of the book's sine."""
@@ -51,12 +49,16 @@ def compare_with_book(layout: Layout) -> Tables:
     if read_json(layout.corpus_record)["name"] != CORPUS:
         return empty_tables()
     sine = layout.reports("sine")
+    values = sine_values(read_json(sine / "summary.json"), read_csv(sine / "predictions.csv"))
+    ngrams, train = layout.reports("ngrams"), layout.reports("train")
+    for path in (*ngrams.glob("*/summary.json"), *train.glob("*/summary.json")):
+        report = path.relative_to(layout.root / "reports").as_posix()
+        values |= reported(report, read_json(path))
     return compare(
-        sine_values(read_json(sine / "summary.json"), read_csv(sine / "predictions.csv"))
+        values
         | _text_values(layout)
         | _ngram_values(layout)
         | _minibatch_values()
-        | _run_values(layout)
         | _sample_values(layout)
     )
 
@@ -68,17 +70,19 @@ def empty_tables() -> Tables:
 
 def compare(values: Values) -> Tables:
     """Both tables for these values; entries whose value is missing are not compared."""
-    tables = {}
-    for table, entries in read_book().items():
-        columns = [column.format(book=TABLES[table]) for column in COLUMNS]
-        rows = [_row(entry, values) for entry in entries]
-        tables[table] = pd.DataFrame(rows, columns=columns, dtype=object)
-    return tables
+    return {
+        table: pd.DataFrame(
+            [_comparison_row(entry, values, TABLES[table]) for entry in entries], dtype=object
+        )
+        for table, entries in read_book().items()
+    }
 
 
-def _row(entry: dict[str, Any], values: Values) -> tuple[Any, ...]:
-    here, source = values.get(entry.get("here", ""), (None, ""))
-    book = values.get(entry["like"], (None, ""))[0] if "like" in entry else entry.get("book")
+def _comparison_row(entry: dict[str, Any], values: Values, book_column: str) -> dict[str, Any]:
+    """``met`` is empty if the values are not compared; ``source`` is a report."""
+    name = entry.get("here", "")
+    here = values.get(name)
+    book = values.get(entry["like"]) if "like" in entry else entry.get("book")
     met: bool | None = None
     if "not_compared" in entry:
         allowed = f"not compared: {entry['not_compared']}"
@@ -86,11 +90,19 @@ def _row(entry: dict[str, Any], values: Values) -> tuple[Any, ...]:
         allowed = "not compared: not part of this run"
     elif "allowed" in entry:  # the value depends on random numbers
         low, high = entry["allowed"]
-        met = low <= here <= high and could_be_in(str(book), low, high)
+        met = low <= here <= high and rounds_into(str(book), low, high)
         allowed = _allowed_text(str(book), low, high)
     else:
         met, allowed = _is_equal(here, book), "equal"
-    return entry["section"], entry["quantity"], _cell(book), _cell(here), allowed, met, source
+    return {
+        "section": entry["section"],
+        "quantity": entry["quantity"],
+        book_column: _cell(book),
+        "here": _cell(here),
+        "allowed": allowed,
+        "met": met,
+        "source": name.split()[0] if here is not None and " " in name else "",
+    }
 
 
 def _allowed_text(book: str, low: float, high: float) -> str:
@@ -111,7 +123,7 @@ def _decimals(printed: str) -> int:
     return len(printed.partition(".")[2])
 
 
-def could_be_in(printed: str, low: float, high: float) -> bool:
+def rounds_into(printed: str, low: float, high: float) -> bool:
     """Whether a number from this range may have been rounded to the printed one."""
     rounding_error = 0.5 * 10.0 ** -_decimals(printed)
     return low - rounding_error <= float(printed) <= high + rounding_error
@@ -123,37 +135,27 @@ def _cell(value: Any) -> str:
     return f"{value:.3f}" if isinstance(value, float) else str(value)
 
 
-def _compared(tables: Tables) -> list[bool]:
-    return [met for rows in tables.values() for met in rows["met"] if met is not None]
+def agreement(tables: Tables) -> tuple[int, int]:
+    """How many of the book's values the run reproduces, and how many are compared; none for another
+    corpus."""
+    met = pd.concat(tables.values())["met"].dropna()
+    return int(met.sum()), len(met)
 
 
-def metrics(tables: Tables) -> dict[str, int]:
-    """How many compared values are not reproduced; empty for another corpus."""
-    compared = _compared(tables)
-    return {"missed": compared.count(False)} if compared else {}
-
-
-def agreement(tables: Tables) -> str:
-    """How many of the book's values the run reproduces; "" for another corpus."""
-    compared = _compared(tables)
-    if not compared:
-        return ""
-    num_met = compared.count(True)
-    return f"the book: {num_met} of {len(compared)} compared values are reproduced"
+def reported(report: str, content: Mapping[str, Any]) -> Values:
+    """The values in a report."""
+    (values,) = pd.json_normalize(dict(content)).to_dict("records")
+    return {f"{report} {key}": value for key, value in values.items()}
 
 
 def sine_values(summary: Mapping[str, Any], predictions: pd.DataFrame) -> Values:
-    """Values of the sine; ``series.*`` applies the book's procedure to the run's own series."""
-    numbers = {"repeat_loss": summary["repeat_loss"], "curvature": summary["curvature"]}
-    for measure in ("loss", "rmse", "repeat_rmse"):
-        for name, value in summary[measure].items():  # such as epoch_1 or k_1
-            numbers[f"{measure}.{name.partition('_')[2]}"] = value
+    """Values of the sine, and of the book's procedure on the run's own series."""
+    values = reported("sine/summary.json", summary)
     if "k_1" in summary["rmse"]:
-        numbers["rmse.1/repeat"] = summary["rmse"]["k_1"] / summary["repeat_rmse"]["k_1"]
-    source = "sine/summary.json"
-    values: Values = {f"sine.{name}": (float(value), source) for name, value in numbers.items()}
+        ratio = summary["rmse"]["k_1"] / summary["repeat_rmse"]["k_1"]
+        values["sine/summary.json rmse.k_1/repeat"] = ratio
     errors = _repeat_errors(predictions["observed"].to_numpy(np.float64))
-    return values | {name: (value, "sine/predictions.csv") for name, value in errors.items()}
+    return values | reported("sine/predictions.csv", errors)
 
 
 def _repeat_errors(series: np.ndarray) -> dict[str, float]:
@@ -163,49 +165,36 @@ def _repeat_errors(series: np.ndarray) -> dict[str, float]:
     if len(last) == 0:
         return {}
     steps = np.diff(series)[_TAU - 1 : _TAU - 1 + _NUM_TRAIN]
-    errors = {"series.repeat_loss": float(np.mean(steps**2))}
+    errors = {"repeat_loss": float(np.mean(steps**2))}
     for k in (1, _MAX_K):
         squares = (series[last + k] - series[last]) ** 2
-        errors[f"series.repeat_rmse.{k}"] = float(np.sqrt(np.mean(squares)))
+        errors[f"repeat_rmse.k_{k}"] = float(np.sqrt(np.mean(squares)))
     return errors
 
 
 def _text_values(layout: Layout) -> Values:
     lines = read_json(layout.reports("preprocess", "lines.json"))
     splits = read_json(layout.reports("preprocess", "summary.json"))
-    chars = read_json(layout.reports("ngrams", "char", "summary.json"))
     head = read_json(layout.reports("ngrams", "word", "head.json"))
-    from_lines, from_chars = "preprocess/lines.json", "ngrams/char/summary.json"
-    from_head = "ngrams/word/head.json"
-    num_lines = sum(splits[split]["lines"] for split in ("train", "val", "test"))
-    lengths = [len(line.split()) for line in lines]
+    num_words = [len(line.split()) for line in lines]
     values: Values = {
-        "text.lines": (num_lines, "preprocess/summary.json"),
-        "text.words": (_joined(lengths), from_lines),
-        "text.characters": (chars["tokens"], from_chars),
-        "vocab.characters": (chars["vocabulary_size"], from_chars),
-        "vocab.words": (_joined(head["tokens"]), from_head),
+        "preprocess/summary.json lines": sum(splits[split]["lines"] for split in SPLITS),
+        "preprocess/lines.json words": _join_words(num_words),
+        "ngrams/word/head.json tokens": _join_words(head["tokens"]),
     }
-    start = 0
-    for index, (line, length) in enumerate(zip(lines, lengths, strict=True)):
-        ids = (head["first_ids"] or [])[start : start + length]
-        values[f"text.line.{index}"] = (line, from_lines)
-        values[f"vocab.line.{index}"] = (_joined(ids), from_head)
-        start += length
+    ids_of_lines = np.split(head["first_ids"] or [], np.cumsum(num_words))
+    for index, (line, ids) in enumerate(zip(lines, ids_of_lines, strict=False)):
+        values[f"preprocess/lines.json line {index}"] = line
+        values[f"ngrams/word/head.json line {index}"] = _join_words(ids)
     return values
 
 
 def _ngram_values(layout: Layout) -> Values:
-    folder = layout.reports("ngrams", "word")
-    summary, source = read_json(folder / "summary.json"), "ngrams/word/summary.json"
-    values: Values = {"ngrams.words": (summary["tokens"], source)}
-    for n, count in summary["distinct"].items():
-        values[f"ngrams.distinct.{n}"] = (count, source)
-    for n, rows in read_csv(folder / "frequencies.csv").groupby("n"):
-        top = ", ".join(
-            f"{row['ngram']} {row['count']}" for row in rows.head(10).to_dict("records")
-        )
-        values[f"ngrams.top.{n}"] = (top, "ngrams/word/frequencies.csv")
+    values = {}
+    for n, rows in read_csv(layout.reports("ngrams", "word", "frequencies.csv")).groupby("n"):
+        top = rows.head(10)
+        ngrams = ", ".join(top["ngram"] + " " + top["count"].astype(str))
+        values[f"ngrams/word/frequencies.csv top {n}"] = ngrams
     return values
 
 
@@ -213,36 +202,22 @@ def _minibatch_values() -> Values:
     """Numbers of minibatches when 0, 1, ..., 34 is cut as in section 8.3.4, at many offsets."""
     values: Values = {}
     for name, cut in (("random", random_minibatches), ("sequential", sequential_minibatches)):
-        num_batches, num_subsequences = set(), set()
-        for seed in range(20):
-            batches = list(cut(np.arange(35), 2, 5, np.random.default_rng(seed)))
-            num_batches.add(len(batches))
-            num_subsequences.add(sum(len(inputs) for inputs, _ in batches))
-        values[f"minibatches.{name}"] = (_joined(sorted(num_batches)), "")
-        values[f"subsequences.{name}"] = (_joined(sorted(num_subsequences)), "")
-    return values
-
-
-def _run_values(layout: Layout) -> Values:
-    values: Values = {}
-    for run in RUNS:
-        path = layout.reports("train", run, "summary.json")
-        if path.exists():
-            summary, source = read_json(path), f"train/{run}/summary.json"
-            values[f"perplexity.{run}"] = (summary["last_epoch_train_perplexity"], source)
-            values[f"engine.{run}"] = (summary["engine"], source)
+        epochs = [list(cut(np.arange(35), 2, 5, np.random.default_rng(n))) for n in range(20)]
+        sizes = {sum(len(inputs) for inputs, _ in batches) for batches in epochs}
+        values[f"minibatches.{name}"] = _join_words(sorted(set(map(len, epochs))))
+        values[f"subsequences.{name}"] = _join_words(sorted(sizes))
     return values
 
 
 def _sample_values(layout: Layout) -> Values:
-    values: Values = {}
-    for sample in read_json(layout.reports("generate", "samples.json")):
-        if sample["temperature"] == 0:
-            text = sample["prefix"] + sample["text"][:_SAMPLE_LENGTH]
-            name = f"sample.{sample['model']}.{sample['prefix']}"
-            values[name] = (text, "generate/samples.json")
-    return values
+    return {
+        f"generate/samples.json {sample['model']}, {sample['prefix']}": (
+            sample["prefix"] + sample["text"][:_SAMPLE_LENGTH]
+        )
+        for sample in read_json(layout.reports("generate", "samples.json"))
+        if sample["temperature"] == 0
+    }
 
 
-def _joined(items: Iterable[Any]) -> str:
+def _join_words(items: Iterable[Any]) -> str:
     return " ".join(map(str, items))

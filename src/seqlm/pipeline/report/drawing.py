@@ -1,6 +1,7 @@
 """Draws every figure of the page from the tables of the stages."""
 
-from collections.abc import Collection, Iterator
+from collections.abc import Iterator
+from dataclasses import replace
 from itertools import chain
 
 import pandas as pd
@@ -9,11 +10,12 @@ from matplotlib.figure import Figure
 from seqlm.core.files import read_csv, read_json, write_text
 from seqlm.core.layout import Layout
 from seqlm.core.progress import count_noun
-from seqlm.pipeline.evaluate.names import NETWORK_NAMES
+from seqlm.pipeline.evaluate.names import NETWORK_NAMES, ngram_name
 from seqlm.pipeline.report.figures.charts import highlights_figure
 from seqlm.pipeline.report.figures.plots import Plot, draw, read_plots
 from seqlm.pipeline.report.figures.style import model_styles, svg_text
-from seqlm.pipeline.report.statements import chart_rows, read_main_table
+from seqlm.pipeline.report.findings import best_first, chart_rows
+from seqlm.pipeline.report.main_table import read_main_table
 from seqlm.vocab.kinds import token_kind
 
 Figures = Iterator[tuple[str, Figure]]
@@ -28,8 +30,7 @@ _CURVES = NETWORK_NAMES | {
     "char-by-word-kneser-ney": "word n-grams",
     "lstm+n-gram": "LSTM + n-grams",
 }
-_STUDIED = {"scratch": "RNN with tanh", "relu": "RNN with ReLU", "gru": "GRU", "lstm": "LSTM"}
-_NGRAMS = {1: "unigrams", 2: "bigrams", 3: "trigrams"}
+_STUDIED = NETWORK_NAMES | {"scratch": "RNN with tanh", "relu": "RNN with ReLU"}
 _LEAST_NORM = 1e-12
 """Smallest gradient norm that is drawn, relative to that at the last token."""
 _SMOOTHING_WINDOW = 9
@@ -50,9 +51,9 @@ def draw_all(layout: Layout) -> None:
         write_text(layout.figure(name), svg)
 
 
-def extreme_models(models: Collection[str], table: pd.DataFrame) -> list[str]:
+def extreme_models(models: pd.Series, table: pd.DataFrame) -> list[str]:
     """At most three models, best first: the best of each family and the worst of all, on val."""
-    rows = table[table["model"].isin(models)].sort_values("val_bits", kind="stable")
+    rows = best_first(table[table["model"].isin(models)])
     best = rows.drop_duplicates("family")["model"]
     return list(dict.fromkeys([*best, *rows["model"].tail(1)]))[:3]
 
@@ -67,43 +68,38 @@ def smoothed(positions: pd.DataFrame, model: str) -> pd.DataFrame:
 
 def draw_models(layout: Layout, plots: Plots) -> Figures:
     """Figures of the ``evaluate`` stage."""
-    folder, table = layout.reports("evaluate"), read_main_table(layout)
+    table = read_main_table(layout)
     yield "evaluate-highlights", highlights_figure(chart_rows(table))
     styles = model_styles(table)
 
-    positions = read_csv(folder / "positions.csv")
-    models = extreme_models(set(positions["model"]), table)
-    smooth = pd.concat([smoothed(positions, model) for model in models] or [positions])
-    plot = plots["reports/evaluate/positions.csv"]
+    positions, plot = _plotted(layout, plots, "evaluate/positions")
+    models = extreme_models(positions["model"], table)
+    smooth = pd.concat([positions.head(0), *(smoothed(positions, model) for model in models)])
     yield "evaluate-positions", draw(smooth, plot, "model", styles=styles)
 
-    orders = read_csv(folder / "orders.csv")
-    nouns = [f"{token_kind(token).noun}s, " for token in orders["token"]]
-    orders = orders.assign(kind=nouns + orders["smoothing"].str.title())
-    yield "evaluate-orders", draw(orders, plots["reports/evaluate/orders.csv"], "kind")
+    orders, plot = _plotted(layout, plots, "evaluate/orders")
+    nouns = orders["token"].map(lambda token: token_kind(token).noun)
+    orders["series"] = nouns + "s, " + orders["smoothing"].str.title()
+    yield "evaluate-orders", draw(orders, plot, "series")
 
-    history = read_csv(folder / "history.csv")
-    trained = table[table["model"].isin(history["run"])].sort_values("val_bits", kind="stable")
-    runs = trained["model"].head(MAX_RUNS)
-    history = pd.concat([history[history["run"] == run] for run in runs] or [history])
+    history = read_csv(layout.reports("evaluate", "history.csv"))
+    runs = best_first(table[table["model"].isin(history["run"])])["model"].head(MAX_RUNS)
+    shown = pd.concat([history.head(0), *(history[history["run"] == run] for run in runs)])
     plot = plots["Perplexity of the runs"]
-    yield "evaluate-learning", draw(history, plot, styles=styles, panels="run", columns=2)
+    yield "evaluate-learning", draw(shown, plot, styles=styles, panels="run", columns=2)
 
 
 def draw_ngrams(layout: Layout, plots: Plots) -> Figures:
     """Figures of the ``ngrams`` stage."""
-
-    def figure(kind: str, name: str, group: str = "") -> Figure:
-        table = read_csv(layout.reports("ngrams", kind, f"{name}.csv"))
-        if group == "n":
-            table["n"] = [_NGRAMS.get(n, f"{n}-grams") for n in table["n"]]
-        elif group == "order":
-            table["order"] = [f"order {order}" for order in table["order"]]
-        return draw(table, plots[f"reports/ngrams/{kind}/{name}.csv"], group)
-
-    yield "ngrams-word-zipf", figure("word", "zipf", "n")
-    yield "ngrams-word-growth", figure("word", "growth")
-    yield "ngrams-char-epsilons", figure("char", "epsilons", "order")
+    for name, group, named in (
+        ("word/zipf", "n", ngram_name),
+        ("word/growth", "", None),
+        ("char/epsilons", "order", "order {}".format),
+    ):
+        table, plot = _plotted(layout, plots, f"ngrams/{name}")
+        if named:
+            table[group] = table[group].map(named)
+        yield f"ngrams-{name.replace('/', '-')}", draw(table, plot, group)
 
 
 def draw_sine(layout: Layout, plots: Plots) -> Figures:
@@ -112,37 +108,36 @@ def draw_sine(layout: Layout, plots: Plots) -> Figures:
     names = {"one_step": "one step ahead", "multi_step": "from its own earlier predictions"}
     ks = {name: int(name[6:]) for name in table if name.startswith("ahead_")}
     ahead = {name: f"{count_noun(k, 'step')} ahead" for name, k in ks.items()}
-    labels = plots["Predictions of the sine"]
-    plot = Plot("time", ["prediction"], labels.x_label, labels.y_label)
+    plot = replace(plots["Predictions of the sine"], y=["prediction"])
     for figure, columns in (("sine-steps", names), ("sine-ahead", ahead)):
         long = table.melt(["time", "observed"], list(columns), "panel", "prediction")
         long = long.replace({"panel": columns}).rename(columns={"observed": "data"})
         yield figure, draw(long, plot, panels="panel", reference="data")
-    errors = read_csv(layout.reports("sine", "errors.csv"))
-    yield "sine-errors", draw(errors, plots["reports/sine/errors.csv"], "network")
+    yield "sine-errors", draw(*_plotted(layout, plots, "sine/errors"), "network")
 
 
 def draw_gradients(layout: Layout, plots: Plots) -> Figures:
     """Figures of the ``gradients`` stage."""
-
-    def table(name: str) -> pd.DataFrame:
-        rows = read_csv(layout.reports("gradients", f"{name}.csv"))
-        return rows.replace({"model": _STUDIED}) if "model" in rows else rows
-
-    reach = table("reach")
+    reach, plot = _plotted(layout, plots, "gradients/reach")
     reach = reach[reach["norm"] >= _LEAST_NORM]  # a curve ends where it leaves the scale
-    plot = plots["reports/gradients/reach.csv"]
-    yield "gradients-reach", draw(reach, plot, "model", panels="moment")
+    yield (
+        "gradients-reach",
+        draw(reach.replace({"model": _STUDIED}), plot, "model", panels="moment"),
+    )
 
-    truncation = table("truncation")
+    truncation = read_csv(layout.reports("gradients", "truncation.csv"))
     is_biased = truncation["bias"] > 2 * truncation["standard_error"]  # not by chance alone
-    truncation = truncation.assign(bias=truncation["bias"].where(is_biased))
+    truncation["bias"] = truncation["bias"].where(is_biased)
     yield "gradients-truncation", draw(truncation, plots["Truncated gradients"], "strategy")
 
-    plot = plots["reports/gradients/radius.csv"]
-    yield "gradients-radius", draw(table("radius"), plot, "model")
-    plot = plots["reports/gradients/trained.csv"]
-    yield "gradients-trained", draw(table("trained"), plot, "strategy")
+    radius, plot = _plotted(layout, plots, "gradients/radius")
+    yield "gradients-radius", draw(radius.replace({"model": _STUDIED}), plot, "model")
+    yield "gradients-trained", draw(*_plotted(layout, plots, "gradients/trained"), "strategy")
+
+
+def _plotted(layout: Layout, plots: Plots, name: str) -> tuple[pd.DataFrame, Plot]:
+    """A table of the reports, and the plot of it that ``dvc.yaml`` describes."""
+    return read_csv(layout.reports(f"{name}.csv")), plots[f"reports/{name}.csv"]
 
 
 def draw_curves(layout: Layout, _: Plots) -> Figures:
@@ -150,10 +145,9 @@ def draw_curves(layout: Layout, _: Plots) -> Figures:
     if read_json(layout.corpus_record)["name"] not in CORPORA:
         return
     test, val = "bits per character on test", "bits per character on val"
-    plots = {
-        "data": Plot("train_chars", ["test_bits"], "characters of training text", test, "logx"),
-        "time": Plot("seconds", ["val_bits"], "processor seconds of training", val, "logx"),
-    }
-    for name, plot in plots.items():
+    for name, plot in (
+        ("data", Plot("train_chars", ["test_bits"], "characters of training text", test, "logx")),
+        ("time", Plot("seconds", ["val_bits"], "processor seconds of training", val, "logx")),
+    ):
         table = read_csv(layout.benchmark(f"curves_{name}.csv")).replace({"model": _CURVES})
         yield f"curves-{name}", draw(table, plot, "model", panels="corpus")

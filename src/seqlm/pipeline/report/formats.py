@@ -1,21 +1,24 @@
-"""How numbers are written on the page and in its sentences."""
+"""How numbers are written on the page, in its sentences and in the summary."""
 
 import re
+from typing import Any
 
-NO_VALUE = "–"
+import pandas as pd
 
 
 def number(value: float | None, digits: int = 3) -> str:
     """A number for a table, with separators between thousands; a dash if there is none."""
     if value is None:
-        return NO_VALUE
+        return "–"
     text = f"{value:,}" if isinstance(value, int) else f"{value:z,.{digits}f}"  # z: no "-0.00"
     return text.replace("-", "−")
 
 
-def number_or_infinite(value: float | None, digits: int) -> str:
-    """A number in a report, which stores infinity as None."""
-    return "infinite" if value is None else f"{value:,.{digits}f}"
+def decimals(value: Any, digits: int = 2, missing: str = "") -> str:
+    """A measured value, a very large one as a power of ten; ``missing`` if there is none."""
+    if pd.isna(value):
+        return missing
+    return f"{value:.{digits}f}" if value < 1e9 else f"{value:.1e}"
 
 
 def percent(share: float, digits: int = 0) -> str:
@@ -28,6 +31,16 @@ def plus_minus(value: float, margin: float, digits: int) -> str:
     return f"{value:.{digits}f} ± {margin:.{digits}f}"
 
 
+def half_width(row: Any) -> str:
+    """Half the width of the interval in a row of the main table, "" if it has none."""
+    return "" if pd.isna(row.ci_low) else f"±{(row.ci_high - row.ci_low) / 2:.2f}"
+
+
 def unbroken(text: str) -> str:
     """The text with no-break spaces between numbers and their signs."""
-    return re.sub(r"(?<=\d) (?=[%±×])|(?<=[±×]) ", "\N{NO-BREAK SPACE}", text)
+    return type(text)(re.sub(r"(?<=\d) (?=[%±×])|(?<=[±×]) ", "\N{NO-BREAK SPACE}", text))
+
+
+def sentence_case(text: str) -> str:
+    """The text with a capital first letter."""
+    return text[:1].upper() + text[1:]

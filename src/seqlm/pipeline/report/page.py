@@ -1,7 +1,7 @@
-"""Gathers what the stages reported and renders the page."""
+"""Gathers what the page shows: what needs more than a look at a report, which the template reads
+itself."""
 
 import re
-import textwrap
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -11,23 +11,26 @@ from markupsafe import Markup, escape
 
 from seqlm.core.files import read_csv, read_json, read_text
 from seqlm.core.layout import Layout
-from seqlm.pipeline.evaluate.columns import COLUMNS, describe_share, table_groups, table_text
-from seqlm.pipeline.report import statements
-from seqlm.pipeline.report.captions import all_captions
+from seqlm.pipeline.report import findings
+from seqlm.pipeline.report.captions import caption_facts
 from seqlm.pipeline.report.drawing import CORPORA, MAX_RUNS, extreme_models
-from seqlm.pipeline.report.formats import number_or_infinite, percent, plus_minus, unbroken
+from seqlm.pipeline.report.formats import decimals, percent, plus_minus, unbroken
+from seqlm.pipeline.report.main_table import (
+    CELLS,
+    STILL_LEARNING,
+    labels_by_model,
+    read_main_table,
+    table_text,
+)
 from seqlm.pipeline.report.passages import align, shaded_line
-from seqlm.pipeline.report.rendering import render
+from seqlm.pipeline.report.rendering import render, render_page
 from seqlm.pipeline.train.configs import run_names
-from seqlm.vocab.corpus import load_split
+from seqlm.vocab.corpus import SPLITS
 from seqlm.vocab.kinds import ALL
 from seqlm.vocab.vocabulary import Vocab
 
-_TOP_ROWS = 10
 _SENTENCE_LENGTH = 56
 """Characters of the test split on the first screen."""
-_MAX_COMPRESSED = 1_000_000
-"""Largest number of test characters that are compressed for comparison."""
 _SOURCES = ("page.css", "page.js", "surprisal_view.js")
 
 Content = dict[str, Any]
@@ -40,17 +43,26 @@ def build_page(layout: Layout, comparison: Mapping[str, pd.DataFrame]) -> str:
     ``comparison``: tables of :mod:`seqlm.pipeline.report.book_comparison`, empty for other corpora.
     Raises DataError if a report is missing or broken.
     """
-    table = statements.read_main_table(layout)
-    sections = (_corpus, _models, _surprise, _samples, _contexts, _text, _ngrams, _studies)
-    content: Content = {}
-    for section in sections:
+    table = read_main_table(layout)
+
+    def report(stage: str, *parts: str) -> Any:
+        path = layout.reports(stage, *parts)
+        return read_json(path) if path.suffix == ".json" else read_csv(path)
+
+    samples = report("generate", "samples.json")
+    content: Content = {
+        "report": report,
+        "figure": lambda name, title: inline_svg(layout.figure(name), title),
+        "label": labels_by_model(table).get,
+        "facts": caption_facts(layout, table),
+        "findings": findings.all_findings(table),
+        "samples": choose_samples(samples, findings.chart_rows(table)),
+        "book": comparison["printed"].to_dict("records"),
+        "runs_left_out": max(len(run_names(layout.configs)) - MAX_RUNS, 0),
+    }
+    for section in (_text, _models, _surprise, _classes, _sine):
         content |= section(layout, table)
-
-    def figure(name: str, alternative: str) -> Markup:
-        return inline_svg(layout.figure(name), alternative)
-
-    book = comparison["printed"].to_dict("records")
-    return render("page.html", _SOURCES, **content, book=book, figure=figure)
+    return render_page("page.html", _SOURCES, **content)
 
 
 def build_surprisal_page(
@@ -61,11 +73,11 @@ def build_surprisal_page(
     ``scores``: model -> result of :func:`seqlm.pipeline.score.excerpts.page_content`.
     ``remarks``: what a reader should know about the text.
     """
-    return render(
+    return render_page(
         "surprisal.html",
         _SOURCES,
         name=name,
-        scores=[[model, *_score_cells(score)] for model, score in scores.items()],
+        scores=scores,
         remarks=remarks,
         passages=align({model: score["passage"] for model, score in scores.items()}),
         pair=[*scores, ""][:2],
@@ -73,20 +85,19 @@ def build_surprisal_page(
     )
 
 
-def _score_cells(score: Mapping[str, Any]) -> list[Any]:
-    perplexity = number_or_infinite(score["perplexity"], 2)
-    bits = number_or_infinite(score["bits_per_character"], 3)
-    return [perplexity, bits, score["tokens"], percent(score["unknown_share"], 1)]
-
-
 def build_summary(layout: Layout) -> str:
     """The models of the chart, the statements and the main table, as plain text."""
-    table = statements.read_main_table(layout)
-    text = f"{statements.summary_text(table)}\nAll models:\n\n{table_text(table, _share(layout))}"
-    replaced = statements.replaced_corpus(read_json(layout.corpus_record))
-    warnings = [f"Warning: {warning}." for warning in _preprocess(layout)["warnings"] or ()]
-    above = [textwrap.fill(line, width=100) for line in (replaced, *warnings) if line]
-    return "\n\n".join([*above, text])
+    table = read_main_table(layout)
+    return render(
+        "summary.txt",
+        corpus=read_json(layout.corpus_record),
+        preprocess=read_json(layout.reports("preprocess", "summary.json")),
+        chart=findings.chart_text(table),
+        findings=findings.all_findings(table),
+        table=table_text(table),
+        has_choices=table["chosen_on_val"].any(),
+        share=scored_share(layout),
+    )
 
 
 def inline_svg(path: Path, title: str) -> Markup:
@@ -99,60 +110,45 @@ def inline_svg(path: Path, title: str) -> Markup:
     return Markup(svg.replace("<svg", f'<svg role="img" aria-label="{escape(title)}"', 1))
 
 
-def _labels(table: pd.DataFrame) -> dict[str, str]:
-    return dict(zip(table["model"], table["label"], strict=True))
+def scored_share(layout: Layout) -> str:
+    """How much of each split was scored, "" if it was all."""
+    # The first model is static, so it was scored on all splits.
+    first = next(iter(read_json(layout.reports("evaluate", "metrics.json")).values()))
+    shares = {split: first[split]["scored_share"] for split in SPLITS}
+    if set(shares.values()) == {1}:
+        return ""
+    listed = ", ".join(f"{share:.2%} of {split}" for split, share in shares.items())
+    return f"scored: {listed}, in evenly spaced passages"
 
 
-def _share(layout: Layout) -> str:
-    return describe_share(read_json(layout.reports("evaluate", "metrics.json")))
-
-
-def _corpus(layout: Layout, _: pd.DataFrame) -> Content:
-    """Everything above the first section: the corpus, and warnings about it."""
+def _text(layout: Layout, _: pd.DataFrame) -> Content:
+    """The corpus, its splits and vocabularies, and warnings about them."""
     corpus, vocab = read_json(layout.corpus_record), Vocab.load(layout.vocab("char"), "char")
     return {
         "corpus": corpus,
-        "names_itself": corpus["name"].replace("_", " ").lower() in corpus["description"].lower(),
         "has_curves": corpus["name"] in CORPORA,
-        "replaced": statements.replaced_corpus(corpus),
         "letters": vocab.normalise == "letters",
-        "cleaning": _preprocess(layout)["warnings"] or (),
-        "warnings": [text for vocab in _vocabs(layout) for text in vocab["warnings"] or ()],
+        "num_test_chars": vocab.num_chars["test"],
+        "preprocess": read_json(layout.reports("preprocess", "summary.json")),
+        "vocabs": [
+            {"noun": kind.noun, "has_unknown": kind.has_unknown}
+            | read_json(layout.reports("vocab", name, "summary.json"))
+            for name, kind in ALL.items()
+        ],
     }
 
 
-def _preprocess(layout: Layout) -> Content:
-    return dict(read_json(layout.reports("preprocess", "summary.json")))
-
-
-def _vocabs(layout: Layout) -> list[Content]:
-    return [
-        {"noun": kind.noun, "has_unknown": kind.has_unknown}
-        | read_json(layout.reports("vocab", name, "summary.json"))
-        for name, kind in ALL.items()
-    ]
-
-
 def _models(layout: Layout, table: pd.DataFrame) -> Content:
-    """The chart, the statements, the questions and the main table."""
-    corpus, vocab = read_json(layout.corpus_record), Vocab.load(layout.vocab("char"), "char")
-    ids = load_split(layout.corpus("char"), "test")[:_MAX_COMPRESSED]
-    test = vocab.join(vocab.decode(ids.tolist()))
-    chart = statements.chart_rows(table)
+    """The chart, the questions and the main table."""
     from_words = table[(table["token"] == "char") & (table["counted_token"] == "word")]
     return {
-        "statements": {
-            subject: unbroken(text) for subject, text in statements.all_statements(table).items()
-        },
-        "margin": statements.interval_margin(table.iloc[0]),
-        "faq": statements.faq_facts(table, corpus["name"], test),
-        "chart": ", ".join(f"{row.label} {row.test_bits:.2f}" for row in chart.itertuples()),
-        "groups": table_groups(table),
-        "columns": [column for column in COLUMNS if column.heading],
-        "share": _share(layout),
+        "models": table,
+        "still_learning": STILL_LEARNING,
+        "short": findings.short_text_size(table),
+        "chart": findings.chart_rows(table).to_dict("records"),
+        "cells": CELLS,
+        "share": scored_share(layout),
         "by_word": "".join(from_words["label"].head(1)),
-        "chapter": bool(table["as_in_chapter"].any()),
-        "label": _labels(table).get,
     }
 
 
@@ -160,21 +156,15 @@ def _surprise(layout: Layout, table: pd.DataFrame) -> Content:
     """The test text under several models."""
     passages = align(read_json(layout.passages))
     text, costs = passages["text"], passages["models"]
-    showcase, labels = statements.showcase_models(costs, table), _labels(table)
+    showcase = findings.showcase_models(costs, table)
     models = dict.fromkeys([*table["model"].head(1), *showcase, *costs])
     return {
         "passages": passages,
         "pair": [*(model for model in models if model in costs), ""][:2],
         "sentence": [
-            (labels[model], *shaded_line(text, costs[model], _SENTENCE_LENGTH))
-            for model in showcase
+            (model, *shaded_line(text, costs[model], _SENTENCE_LENGTH)) for model in showcase
         ],
     }
-
-
-def _samples(layout: Layout, table: pd.DataFrame) -> Content:
-    samples = read_json(layout.reports("generate", "samples.json"))
-    return {"samples": choose_samples(samples, statements.chart_rows(table))}
 
 
 def choose_samples(samples: list[Content], chart: pd.DataFrame) -> dict[str, list[Content]]:
@@ -182,63 +172,31 @@ def choose_samples(samples: list[Content], chart: pd.DataFrame) -> dict[str, lis
 
     These are the two best models and the most overfitted one.
     """
-    written = [sample for sample in samples if sample["prefix"] == samples[0]["prefix"]]
-    written.sort(key=lambda sample: sample["temperature"])
-    has_samples = chart["model"].isin([sample["model"] for sample in written])
-    names = chart["model"][has_samples]
-    overfitted = statements.most_overfitted_row(chart)["model"]
-    candidates = [*names[:2], *overfitted[overfitted.isin(names)], *names]
-    models = list(dict.fromkeys(candidates))[:3]
-    return {model: [sample for sample in written if sample["model"] == model] for model in models}
+    shown = [sample for sample in samples if sample["prefix"] == samples[0]["prefix"]]
+    shown.sort(key=lambda sample: sample["temperature"])
+    chart = chart[chart["model"].isin([sample["model"] for sample in shown])]
+    names, overfitted = chart["model"], findings.most_overfitted_row(chart)["model"]
+    models = list(dict.fromkeys([*names[:2], *overfitted, *names]))[:3]
+    return {model: [sample for sample in shown if sample["model"] == model] for model in models}
 
 
-def _contexts(layout: Layout, table: pd.DataFrame) -> Content:
-    """Which classes of characters surprise the models, and the captions of all figures."""
+def _classes(layout: Layout, table: pd.DataFrame) -> Content:
+    """Which classes of characters surprise the models."""
     classes = read_csv(layout.reports("evaluate", "classes.csv"))
-    models, labels = extreme_models(set(classes["model"]), table), _labels(table)
-    rows = []
-    for token_class, scores in classes.groupby("token_class", sort=False):
-        bits = scores.set_index("model")["bits"][models]
-        share = percent(scores["share"].iloc[0])
-        rows.append([token_class, share, *(f"{value:.2f}" for value in bits)])
-    return {
-        "captions": all_captions(layout, table),
-        "by_class": [labels[model] for model in models],
-        "classes": rows,
-    }
+    models = extreme_models(classes["model"], table)
+    by_class = classes.groupby(["token_class", "share"], sort=False)
+    rows = [
+        [name, percent(share), *map(decimals, rows.set_index("model")["bits"][models])]
+        for (name, share), rows in by_class
+    ]
+    return {"by_class": list(map(labels_by_model(table).get, models)), "classes": rows}
 
 
-def _text(layout: Layout, _: pd.DataFrame) -> Content:
-    splits = read_csv(layout.reports("preprocess", "splits.csv"))
-    columns = ["split", "lines", "characters", "words"]
-    return {
-        "splits": splits[columns].to_numpy().tolist(),
-        "vocabs": _vocabs(layout),
-        "preprocess": _preprocess(layout),
-    }
-
-
-def _ngrams(layout: Layout, _: pd.DataFrame) -> Content:
-    folder = layout.reports("ngrams", "word")
-    frequencies = read_csv(folder / "frequencies.csv")
-    return {
-        "words": read_json(folder / "summary.json"),
-        "frequent": {
-            n: rows[["ngram", "count"]].head(_TOP_ROWS).to_numpy().tolist()
-            for n, rows in frequencies.groupby("n")
-        },
-    }
-
-
-def _studies(layout: Layout, _: pd.DataFrame) -> Content:
-    """Learning curves, gradients and the noisy sine."""
+def _sine(layout: Layout, _: pd.DataFrame) -> Content:
     taus = read_csv(layout.reports("sine", "tau.csv"))
     return {
-        "runs_left_out": max(len(run_names(layout.configs)) - MAX_RUNS, 0),
-        "gradients": read_json(layout.reports("gradients", "summary.json")),
-        "sine": read_json(layout.reports("sine", "summary.json")),
         "taus": [
             [row.tau, str(row.noise), unbroken(plus_minus(row.rmse, row.deviation, 3))]
             for row in taus.itertuples()
-        ],
+        ]
     }

@@ -13,6 +13,8 @@ from seqlm.vocab.kinds import TokenKind
 MAX_SHOWN_CHARS = 20_000
 """Characters of a user's own text that its page shows, so that it stays small."""
 INFINITE = "infinite"
+"""What stands for infinity in passages and in tables that people read; in other files it is a
+missing value."""
 
 
 def page_content(surprisals: TextSurprisals) -> dict[str, Any]:

@@ -11,7 +11,7 @@ stored.
 import re
 from collections.abc import Sequence
 from functools import cache, cached_property
-from itertools import pairwise
+from itertools import chain, pairwise
 
 import numpy as np
 from numpy.typing import NDArray
@@ -46,15 +46,14 @@ def find_passages(
     """
     if num_chars <= max_chars:
         return [(0, len(text))]
-    found, last, size = list[Range](), 0, len(text) + 1
+    passages, last, size = list[Range](), 0, len(text) + 1
     for target in np.arange(num_passages) * size / num_passages:
+        end = target + max_chars / num_chars * size / num_passages
         begin = max(_after_blank(text, int(target)), last)
-        last = max(
-            _after_blank(text, int(target + max_chars / num_chars * size / num_passages)), last
-        )
+        last = max(_after_blank(text, int(end)), last)
         if begin < last:
-            found.append((begin, last))
-    return found
+            passages.append((begin, last))
+    return passages
 
 
 def _after_blank(text: str, start: int) -> int:
@@ -62,110 +61,104 @@ def _after_blank(text: str, start: int) -> int:
     text if none does."""
     if start == 0:
         return 0
-    found = _BLANK.search(text, start - 1)
-    return found.end() if found else len(text)
+    blank = _BLANK.search(text, start - 1)
+    return blank.end() if blank else len(text)
 
 
 class Heldout:
-    """The scored text of all splits, as tokens of one kind. What is asked for is found in the
-    corpus, and then kept."""
+    """The text of each split that is scored, as streams of one kind of token, each made when it is
+    first asked for."""
 
     def __init__(self, layout: Layout, kind: Kind, max_chars: int = MAX_CHARS) -> None:
-        """Name the kind of token; a split with more than ``max_chars`` characters is scored in
-        passages."""
+        """Of a split with more than ``max_chars`` characters, passages are scored."""
         self._layout, self._kind, self._max_chars = layout, kind, max_chars
         self.stream = cache(self._stream)
         """Returns the scored text of a split with its tokens."""
+        self._passages = cache(self._find_passages)
 
-    @cached_property
+    @property
     def streams(self) -> Streams:
         """The scored text of each split."""
         return {split: self.stream(split) for split in SPLITS}
 
+    @cached_property
     def test_tokens(self) -> list[str]:
-        """Return the tokens of test that are read and scored, as they appear in the text, unknown
-        ones included."""
-        ranges = self._selected("test")[-1]
-        return [token for each in ranges for token in self._corpus.splits["test"].texts(*each)]
+        """The tokens of test that are read and scored, as they appear in the text, unknown ones
+        included."""
+        split = self._corpus.splits["test"]
+        _, ranges = self._passages("test")
+        return [token for begin, end in ranges for token in split.texts(begin, end)]
 
-    def beginning(self, split: str, num_tokens: int) -> Stream:
-        """Return the first ``num_tokens`` tokens of a split, read as one text; its scored text if
-        it has no more.
-
-        They are no more tokens than a long split has scored characters.
-        """
-        encoded, vocab = self._corpus.splits[split], self._corpus.vocab
-        if num_tokens >= len(encoded):
-            return self.stream(split)
+    def head(self, name: str, num_tokens: int) -> Stream:
+        """Return the first ``num_tokens`` tokens of a split, at most ``max_chars``, read as one
+        text; its scored text if it has no more."""
+        vocab, split = self._corpus.vocab, self._corpus.splits[name]
+        if num_tokens >= len(split):
+            return self.stream(name)
         num_tokens = min(num_tokens, self._max_chars)
-        lengths, costs = (
-            encoded.lengths(1, num_tokens),
-            self._costs[encoded.distinct_ids(1, num_tokens)],
-        )
-        chars = int(lengths.sum())
-        if (
-            not vocab.token_kind.is_lossless
-        ):  # the blanks between words count as characters too: an estimate
-            chars = round(vocab.num_chars[split] * (num_tokens - 1) / (len(encoded) - 1))
-        return Stream.from_ids(np.asarray(encoded.ids[:num_tokens]), lengths, costs, chars)
+        lengths = split.lengths(1, num_tokens)
+        num_chars = int(lengths.sum())
+        if not vocab.token_kind.is_lossless:  # the blanks between words count too: an estimate
+            num_chars = round(vocab.num_chars[name] * (num_tokens - 1) / (len(split) - 1))
+        spelling = self._spelling_costs[split.distinct_ids(1, num_tokens)]
+        return Stream.from_ids(np.asarray(split.ids[:num_tokens]), lengths, spelling, num_chars)
 
     @cached_property
     def _corpus(self) -> EncodedCorpus:
         return load_corpus(self._layout.corpus(self._kind), self._kind)
 
     @cached_property
-    def _costs(self) -> NDArray[np.float64]:
+    def _spelling_costs(self) -> NDArray[np.float64]:
         """What it costs to spell each token of the vocabulary, which is nothing, and each one that
         it lacks."""
-        corpus = self._corpus
-        return np.concatenate(
-            [np.zeros(len(corpus.vocab)), spelling_costs(corpus.vocab, corpus.unknown_tokens)]
-        )
+        vocab = self._corpus.vocab
+        unknown = spelling_costs(vocab, self._corpus.unknown_tokens)
+        return np.concatenate([np.zeros(len(vocab)), unknown])
 
-    def _selected(self, name: str) -> tuple[str, list[Range], list[Range]]:
-        """Return a split, the passages of it that are scored, and their first tokens and the first
-        ones after them."""
+    def _find_passages(self, name: str) -> tuple[list[str], list[Range]]:
+        """Return the passages of a split that are scored, as texts and as ranges of tokens."""
         vocab, split = self._corpus.vocab, self._corpus.splits[name]
         text = read_text(self._layout.split(name)).removesuffix("\n")
         passages = find_passages(text, self._max_chars, vocab.num_chars[name])
-        offsets = token_offsets(
-            vocab, split.ids, text, [place for each in passages for place in each]
-        )
+        offsets = token_offsets(vocab, split.ids, text, list(chain.from_iterable(passages)))
         ranges = zip(offsets[::2], offsets[1::2], strict=True)
-        return text, passages, [each for each in ranges if each[0] < each[1]]
+        texts = [text[begin:end] for begin, end in passages]
+        return texts, [(begin, end) for begin, end in ranges if begin < end]
 
     def _stream(self, name: str) -> Stream:
         vocab, split = self._corpus.vocab, self._corpus.splits[name]
-        text, passages, ranges = self._selected(name)
-        input_ids, is_scored, last = list[Ids](), list[NDArray[np.bool_]](), ranges[0][0]
-        for begin, end in ranges:
-            start = max(begin - WARMUP, last)
-            input_ids.append(np.asarray(split.ids[start:end]))
-            is_scored.append(np.arange(start, end) >= begin)
-            last = end
-        scored = np.concatenate(is_scored)
-        scored[:1] = False  # the first token is only read
-        lengths = np.concatenate([split.lengths(*each) for each in ranges])[1:]
-        texts = [text[begin:end] for begin, end in passages]
-        chars = sum(len(each.replace("\n", vocab.line_separator)) for each in texts)
+        texts, ranges = self._passages(name)
+        chars = sum(len(text.replace("\n", vocab.line_separator)) for text in texts)
+        lengths = np.concatenate([split.lengths(*tokens) for tokens in ranges])[1:]
+        ids = np.concatenate([split.distinct_ids(*tokens) for tokens in ranges])[1:]
         num_chars, separators = int(lengths.sum()), 0.0
         if not vocab.token_kind.is_lossless:
-            first = ranges[0][0]
-            num_chars = chars - chars_up_to_first(
-                vocab, "".join(texts), split.texts(first, first + 1)[0]
-            )
+            (first,) = split.texts(ranges[0][0], ranges[0][0] + 1)
+            num_chars = chars - chars_up_to_first(vocab, "".join(texts), first)
             separators = count_separators(texts, vocab.line_separator).nll(vocab.separators)
+        input_ids, is_scored = with_warmup(split.ids, ranges)
         return Stream(
             num_chars=num_chars,
             lengths=lengths,
             separator_nll=separators,
             share=chars / vocab.num_chars[name],
-            spelling=np.concatenate([self._costs[split.distinct_ids(*each)] for each in ranges])[
-                1:
-            ],
-            input_ids=np.concatenate(input_ids),
-            is_scored=scored,
+            spelling=self._spelling_costs[ids],
+            input_ids=input_ids,
+            is_scored=is_scored,
         )
+
+
+def with_warmup(ids: Ids, ranges: Sequence[Range]) -> tuple[Ids, NDArray[np.bool_]]:
+    """Return what a model reads to score ranges of tokens, and which of it is scored: not the very
+    first token, nor up to :data:`WARMUP` tokens before each further range."""
+    input_ids, is_scored, last = list[Ids](), list[NDArray[np.bool_]](), ranges[0][0]
+    for begin, end in ranges:
+        start = max(begin - WARMUP, last)
+        input_ids.append(np.asarray(ids[start:end]))
+        is_scored.append(np.arange(start, end) >= begin)
+        last = end
+    is_scored[0][0] = False
+    return np.concatenate(input_ids), np.concatenate(is_scored)
 
 
 def token_offsets(

@@ -7,7 +7,7 @@ from seqlm.core.layout import Layout
 from seqlm.core.progress import Log
 from seqlm.models.index import Models
 from seqlm.models.networks import DynamicNetwork, StaticNetwork, train_gradient_rms
-from seqlm.models.scored_text import Ids, bits_or_infinity, measure
+from seqlm.models.scored_text import Ids
 from seqlm.pipeline.score.heldout import Heldout
 from seqlm.pipeline.score.scores import (
     HELD_OUT,
@@ -49,36 +49,29 @@ def tune_and_score_dynamic(
     The settings, which the metadata hold, are chosen on the first tokens of val, where the bits of
     each are logged. A learning rate of 0, which leaves the network as it is, is always among them.
     """
-    beginning, streams = heldout.beginning("val", NUM_TUNING_TOKENS), heldout.streams
+    head, streams = heldout.head("val", NUM_TUNING_TOKENS), heldout.streams
     name, imap = model.info.as_dynamic().name, model.network.imap
-    unchanged = measure(beginning.scored_nll(model.token_nll), beginning)
+    unchanged = head.bits_per_character(head.scored_nll(model.token_nll))
     log(f"{name}, lr 0: {format_bits(unchanged)} on val")
     rms = train_gradient_rms(model.network, train)
     models = [
         DynamicNetwork(model, *settings, lambda: rms)
         for settings in product(params.lrs, params.decays)
     ]
-    tried = []
-    for each, nll in zip(
-        models, imap(lambda each: beginning.scored_nll(each.token_nll), models), strict=True
-    ):
-        tried.append(measure(nll, beginning))
-        log(f"{name}, lr {each.lr:g}, decay {each.decay:g}: {format_bits(tried[-1])} on val")
-    best = min(range(len(models)), key=lambda index: bits_or_infinity(tried[index]))
-    if bits_or_infinity(tried[best]) >= bits_or_infinity(unchanged):
+    tried: dict[DynamicNetwork, float] = {}
+    nll_of_models = imap(lambda dynamic: head.scored_nll(dynamic.token_nll), models)
+    for dynamic, nll in zip(models, nll_of_models, strict=True):
+        tried[dynamic] = head.bits_per_character(nll)
+        settings = f"lr {dynamic.lr:g}, decay {dynamic.decay:g}"
+        log(f"{name}, {settings}: {format_bits(tried[dynamic])} on val")
+    best = min(models, key=tried.__getitem__)
+    if tried[best] >= unchanged:
         log(f"{name}: left out, because no learning rate is better than 0 on val")
         return
-    chosen = models[best]
-    nll_of = dict(
-        zip(
-            HELD_OUT,
-            imap(lambda split: streams[split].scored_nll(chosen.token_nll), HELD_OUT),
-            strict=True,
-        )
-    )
+    nll_of_splits = imap(lambda split: streams[split].scored_nll(best.token_nll), HELD_OUT)
     yield make_scores(
-        chosen.info,
-        nll_of,
+        best.info,
+        dict(zip(HELD_OUT, nll_of_splits, strict=True)),
         streams,
-        {"choices": {"dynamic_lr": chosen.lr, "dynamic_decay": chosen.decay}},
+        {"choices": {"dynamic_lr": best.lr, "dynamic_decay": best.decay}},
     )

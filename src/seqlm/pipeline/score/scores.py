@@ -1,4 +1,9 @@
-"""The surprisals of every model on every split, the figures that sum them up, and their files."""
+"""The surprisals of every model on every split, the figures that sum them up, and their files.
+
+The bits of a model are computed once, here: score.json has them for each stored model. The stage
+``evaluate`` repeats them for all models in metrics.json, with those of mixtures; its table.csv and
+bits.json are selections, for people and for ``dvc metrics``.
+"""
 
 import math
 from collections.abc import Iterable, Mapping
@@ -15,7 +20,7 @@ from seqlm.core.progress import Log, timed
 from seqlm.core.stored import read_array, write_array
 from seqlm.models.info import Metadata, ModelFile, ModelInfo, read_description
 from seqlm.models.language_model import LanguageModel
-from seqlm.models.scored_text import Ids, Stream, bits_or_infinity, measure
+from seqlm.models.scored_text import Ids, Stream, measure
 from seqlm.pipeline.score.heldout import Heldout
 from seqlm.vocab.corpus import SPLITS
 
@@ -48,6 +53,14 @@ class Scores:
         """The model's name."""
         return self.info.name
 
+    def bits(self, split: str) -> float:
+        """Return bits per character: infinity if the model gives a token no probability, NaN if
+        the split was not scored."""
+        if split not in self.metrics:
+            return math.nan
+        value = self.metrics[split]["bits_per_character"]
+        return math.inf if value is None else float(value)
+
 
 def make_scores(
     info: ModelInfo,
@@ -66,8 +79,8 @@ def make_scores(
 
 
 def val_bits(scores: Scores) -> float:
-    """Return bits per character on val, infinity if the model gives a token no probability."""
-    return bits_or_infinity(scores.metrics["val"])
+    """Return bits per character on val, by which models are chosen."""
+    return scores.bits("val")
 
 
 def score_model(model: LanguageModel, heldout: Heldout) -> Scores:
@@ -76,23 +89,20 @@ def score_model(model: LanguageModel, heldout: Heldout) -> Scores:
     Static models over characters also show how perplexity depends on context, unless they read
     words as characters, which takes long.
     """
-    streams, info, seen, metadata = heldout.streams, model.info, dict[str, Any](), dict[str, Any]()
+    info, streams = model.info, heldout.streams
     nll = {
         split: streams[split].scored_nll(model.token_nll)
         for split in (HELD_OUT if info.dynamic else SPLITS)
     }
+    metrics: dict[str, dict[str, Any]] = {}
     if info.train_tokens is not None:
-        part = heldout.beginning("train", info.train_tokens)
-        seen = {TRAIN_SUBSET: measure(part.scored_nll(model.token_nll), part)}
-    if (
-        model.vocab.token_kind.is_character
-        and info.counted_token in (None, info.token)
-        and not info.dynamic
-    ):
-        metadata = {"positions": perplexity_by_position(model, streams["test"].ids)}
-    return Scores(
-        info, nll, seen | {split: measure(nll[split], streams[split]) for split in nll}, metadata
-    )
+        head = heldout.head("train", info.train_tokens)
+        metrics[TRAIN_SUBSET] = measure(head.scored_nll(model.token_nll), head)
+    metrics |= {split: measure(values, streams[split]) for split, values in nll.items()}
+    metadata: dict[str, Any] = {}
+    if info.token == "char" and info.counted_token != "word" and not info.dynamic:
+        metadata["positions"] = perplexity_by_position(model, streams["test"].ids)
+    return Scores(info, nll, metrics, metadata)
 
 
 def perplexity_by_position(model: LanguageModel, ids: Ids) -> list[float | None]:
@@ -111,9 +121,9 @@ def perplexity_by_position(model: LanguageModel, ids: Ids) -> list[float | None]
     return [value if math.isfinite(value) else None for value in values]
 
 
-def format_bits(metrics: Mapping[str, Any]) -> str:
+def format_bits(bits: float) -> str:
     """Return bits per character for a terminal."""
-    return f"{bits_or_infinity(metrics):.3f} bits per character"
+    return f"{bits:.3f} bits per character"
 
 
 def save_scores_folder(folder: Path, scores: Iterable[Scores], log: Log) -> None:
@@ -125,10 +135,10 @@ def save_scores_folder(folder: Path, scores: Iterable[Scores], log: Log) -> None
     """
     names = []
     folder.mkdir(parents=True, exist_ok=True)
-    for each, seconds in timed(scores):
-        save_scores(folder / each.name, each)
-        names.append(each.name)
-        log(f"{each.name}: {format_bits(each.metrics['val'])} on val, {seconds:.1f} s")
+    for score, seconds in timed(scores):
+        save_scores(folder / score.name, score)
+        names.append(score.name)
+        log(f"{score.name}: {format_bits(val_bits(score))} on val, {seconds:.1f} s")
     remove_others(names, folder)
 
 

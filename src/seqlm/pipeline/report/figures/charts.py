@@ -11,31 +11,31 @@ _INTERVAL = {"linewidth": 2.5, "marker": "|", "markersize": 7, "markeredgewidth"
 
 def highlights_figure(table: pd.DataFrame) -> Figure:
     """Draw the bits per character of a few models, best on top: see
-    :func:`seqlm.pipeline.report.statements.chart_rows`.
+    :func:`seqlm.pipeline.report.findings.chart_rows`.
 
     A filled mark with its value is test, the bar around it its interval, a hollow mark the text
     that the model was trained on.
     """
     rows = table.iloc[::-1].reset_index(drop=True)
     with new_figure(height=0.6 + 0.5 * len(rows), legend=3) as (figure, axes):
-        for place, row in enumerate(rows.to_dict("records")):
+        for y, row in enumerate(rows.to_dict("records")):
             _, colour = name_and_colour(row)
             if pd.notna(row["seen_bits"]):
                 ends = [row["seen_bits"], row["test_bits"]]
-                axes.plot(ends, [place, place], color=colour, linewidth=0.8)
-                axes.plot(ends[0], place, "o", color=colour, markerfacecolor="none", markersize=5)
-            axes.plot([row["ci_low"], row["ci_high"]], [place, place], color=colour, **_INTERVAL)
-            axes.plot(row["test_bits"], place, "o", color=colour, markersize=7)
+                axes.plot(ends, [y, y], color=colour, linewidth=0.8)
+                axes.plot(ends[0], y, "o", color=colour, markerfacecolor="none", markersize=5)
+            axes.plot([row["ci_low"], row["ci_high"]], [y, y], color=colour, **_INTERVAL)
+            axes.plot(row["test_bits"], y, "o", color=colour, markersize=7)
             axes.annotate(
                 f"{row['test_bits']:.2f}",
-                (max(row["test_bits"], row["ci_high"]), place),
+                (max(row["test_bits"], row["ci_high"]), y),
                 xytext=(7, 0),
                 textcoords="offset points",
                 va="center",
                 fontweight="bold",
             )
             name = axes.annotate(
-                row["label"], (0, place), xytext=(3, 14), textcoords="offset points", va="center"
+                row["label"], (0, y), xytext=(3, 14), textcoords="offset points", va="center"
             )
             name.set_in_layout(False)  # a long name makes no room for itself
         for name, colour in dict(map(name_and_colour, table.to_dict("records"))).items():

@@ -4,7 +4,6 @@
 """
 
 import math
-import re
 import textwrap
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -12,6 +11,7 @@ from itertools import cycle
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
@@ -51,33 +51,33 @@ def read_plots(path: Path) -> dict[str, Plot]:
     for stage in pipeline["stages"].values():
         items = list(stage.get("foreach", [""]))
         entries += [(entry, items) for entry in stage.get("do", stage).get("plots", [])]
-    found: dict[str, Plot] = {}
+    plots: dict[str, Plot] = {}
     for entry, items in entries:
         for name, described in entry.items():
             if "x" in described:
                 labels = (described[key] for key in ("x_label", "y_label", "template"))
                 plot = Plot(described["x"], _columns(described["y"]), *labels)
-                found |= {name.replace("${item}", item): plot for item in items}
-    return found
+                plots |= {name.replace("${item}", item): plot for item in items}
+    return plots
 
 
-def _columns(y: str | list[str] | dict[str, Any]) -> list[str]:
-    if isinstance(y, dict):
-        return [column for of_file in y.values() for column in _columns(of_file)]
+def _columns(y: Any) -> list[str]:
+    if isinstance(y, dict):  # the columns of a file
+        (y,) = y.values()
     return [y] if isinstance(y, str) else y
 
 
 def draw(
     table: pd.DataFrame,
     plot: Plot,
-    by: str = "",
+    group: str = "",
     *,
     styles: Styles | None = None,
     panels: str = "",
     columns: int = 1,
     reference: str = "",
 ) -> Figure:
-    """Draw lines, one for each value of the column ``by``; several columns of y have different
+    """Draw lines, one for each value of the column ``group``; several columns of y have different
     dashes.
 
     Each value of the column ``panels`` has a panel of its own, in this many ``columns``, and a
@@ -85,45 +85,33 @@ def draw(
     rows have the same x, they are marks, and the line shows their means. What has no place on the
     scales is left out.
     """
-    values = list(table[panels].unique()) if panels else [""]
-    groups = list(table[by].unique()) if by else [""]
-    styles = styles or {
-        group: replace(style, name=str(group))
-        for group, style in zip(groups, cycle(SERIES), strict=False)
-    }
+    values = table[panels].unique() if panels else [""]
+    names = table[group].unique() if group else [""]
+    if styles is None:
+        looks = zip(names, cycle(SERIES), strict=False)
+        styles = {name: replace(style, name=str(name)) for name, style in looks}
+    scales = {f"{axis}scale": "log" for axis in "xy" if plot.template in ("loglog", f"log{axis}")}
     height = 0.5 + (2.5 if len(values) == 1 else 1.9) * math.ceil(len(values) / columns)
     with new_figure(len(values), height=height, legend=2, columns=columns) as (figure, _):
         for axes, value in zip(figure.axes, values, strict=False):
             shown = table[table[panels] == value] if panels else table
-            axes.set(
-                **{
-                    f"{axis}scale": "log"
-                    for axis in "xy"
-                    if plot.template in ("loglog", f"log{axis}")
-                }
-            )
+            axes.set(**scales)
             if panels:
                 title = styles[value].name if value in styles else str(value)
                 axes.set_title(textwrap.fill(title, _TITLE_LENGTH // columns))
             if reference:
-                _draw_line(
-                    axes,
-                    shown,
-                    plot.x,
-                    reference,
-                    {"color": GREY, "linewidth": 0.8, "label": reference},
+                look = {"color": GREY, "linewidth": 0.8, "label": reference}
+                _draw_line(axes, shown, plot.x, reference, look)
+            for name in names:
+                rows = shown[shown[group] == name] if group else shown
+                style = styles.get(
+                    name if group else value, LineStyle(MAGENTA if reference else INK)
                 )
-            for group in groups:
-                style = styles.get(group if by else value, LineStyle(MAGENTA if reference else INK))
-                _draw_group(
-                    axes,
-                    shown[shown[by] == group] if by else shown,
-                    plot,
-                    style,
-                    style.name if by else "",
-                )
-        for column, line in zip(plot.y if len(plot.y) > 1 else [], _COLUMN_LINES, strict=False):
-            figure.axes[0].plot([], [], line, color=INK, label=re.sub("_perplexity$", "", column))
+                _draw_group(axes, rows, plot, style if group else replace(style, name=""))
+        if len(plot.y) > 1:
+            for column, line in zip(plot.y, _COLUMN_LINES, strict=False):
+                label = column.removesuffix("_perplexity")
+                figure.axes[0].plot([], [], line, color=INK, label=label)
         for axes in figure.axes[len(values) :]:
             axes.remove()
         for axes in figure.axes[-columns:]:  # the lowest of each column
@@ -133,7 +121,7 @@ def draw(
     return figure
 
 
-def _draw_group(axes: Axes, rows: pd.DataFrame, plot: Plot, style: LineStyle, name: str) -> None:
+def _draw_group(axes: Axes, rows: pd.DataFrame, plot: Plot, style: LineStyle) -> None:
     for column, line in zip(plot.y, _COLUMN_LINES, strict=False):
         look = {"color": style.color, "linestyle": line if len(plot.y) > 1 else style.linestyle}
         known = rows.dropna(subset=[column])
@@ -142,23 +130,20 @@ def _draw_group(axes: Axes, rows: pd.DataFrame, plot: Plot, style: LineStyle, na
             axes.plot(known[plot.x], known[column], style.marker, color=style.color)
         elif len(means) <= _MAX_MARKS:
             look["marker"] = style.marker
-        _draw_line(
-            axes, means, plot.x, column, look | {"label": name if column == plot.y[0] else ""}
-        )
+        look["label"] = style.name if column == plot.y[0] else ""
+        _draw_line(axes, means, plot.x, column, look)
 
 
 def _draw_line(axes: Axes, rows: pd.DataFrame, x: str, y: str, look: Mapping[str, Any]) -> None:
     """Draw a line through at most about 200 points, spaced evenly on its scale, the first and last
     among them."""
     rows = rows.dropna(subset=[y])
-    for axis, column in (("x", x), ("y", y)):
-        if getattr(axes, f"get_{axis}scale")() == "log":
+    for scale, column in ((axes.get_xscale(), x), (axes.get_yscale(), y)):
+        if scale == "log":
             rows = rows[rows[column] > 0]
-    if axes.get_xscale() == "log":
-        places = {
-            round(len(rows) ** (index / (_MAX_POINTS - 1))) - 1 for index in range(_MAX_POINTS)
-        }
-    else:
-        places = set(range(0, len(rows), -(-len(rows) // (2 * _MAX_POINTS)) or 1))
-    rows = rows.iloc[sorted(places)] if len(rows) else rows
+    indices = set(range(0, len(rows), math.ceil(len(rows) / (2 * _MAX_POINTS)) or 1))
+    if axes.get_xscale() == "log" and len(rows):
+        shares = np.arange(_MAX_POINTS) / (_MAX_POINTS - 1)
+        indices = {round(len(rows) ** share) - 1 for share in shares.tolist()}
+    rows = rows.iloc[sorted(indices)]
     axes.plot(rows[x], rows[y], **look)

@@ -18,6 +18,7 @@ import math
 import re
 import textwrap
 import warnings
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -31,6 +32,8 @@ from matplotlib.backends.backend_svg import FigureCanvasSVG
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, LogFormatter, LogFormatterSciNotation
 
+from seqlm.pipeline.evaluate.names import NETWORK_NAMES
+
 INK = "#010203"
 """Replaced by the colour of the surrounding text when the file is written."""
 GREY, MAGENTA, PURPLE, OLIVE, BLUE, GREEN, VERMILION = (
@@ -42,13 +45,7 @@ GREY, MAGENTA, PURPLE, OLIVE, BLUE, GREEN, VERMILION = (
     "#009e73",
     "#d55e00",
 )
-_NETWORKS = {
-    "scratch": ("RNN", BLUE),
-    "rnn": ("RNN", BLUE),
-    "lstm": ("LSTM", VERMILION),
-    "gru": ("GRU", OLIVE),
-}
-"""Kind of network -> its name in legends and its colour."""
+_NETWORK_COLOURS = {"scratch": BLUE, "rnn": BLUE, "lstm": VERMILION, "gru": OLIVE}
 LINES = ("-", "--", ":", "-.")
 MARKERS = ("o", "s", "^", "v", "P", "X")
 
@@ -88,12 +85,8 @@ class LineStyle:
     """The name that people read."""
 
 
-SERIES = tuple(
-    LineStyle(color, line, marker)
-    for color, line, marker in zip(
-        (INK, MAGENTA, GREY) * 2, ("-", "--", "-.", ":", "-", "--"), MARKERS, strict=True
-    )
-)
+_SERIES_LINES = ("-", "--", "-.", ":", "-", "--")
+SERIES = tuple(map(LineStyle, (INK, MAGENTA, GREY) * 2, _SERIES_LINES, MARKERS))
 """Styles of series that are not models: first, second, and so on."""
 
 
@@ -103,12 +96,12 @@ def model_styles(table: pd.DataFrame) -> dict[str, LineStyle]:
     The colour is that of its kind; models of one colour have different lines and markers.
     """
     styles: dict[str, LineStyle] = {}
-    used: dict[str, int] = {}
+    used = Counter[str]()
     for row in table.to_dict("records"):
         _, colour = name_and_colour(row)
-        place = used[colour] = used.get(colour, -1) + 1
-        look = LINES[place % len(LINES)], MARKERS[place % len(MARKERS)]
-        styles[str(row["model"])] = LineStyle(colour, *look, str(row.get("label") or row["model"]))
+        look = LINES[used[colour] % len(LINES)], MARKERS[used[colour] % len(MARKERS)]
+        styles[row["model"]] = LineStyle(colour, *look, row["label"])
+        used[colour] += 1
     return styles
 
 
@@ -118,7 +111,9 @@ def name_and_colour(row: Mapping[str, Any]) -> tuple[str, str]:
     if row["family"] == "mixture":
         return "mixture", PURPLE
     if row["family"] == "network":
-        return _NETWORKS.get(row["network"], (str(row["network"]), MAGENTA))
+        network = str(row["network"])
+        name = NETWORK_NAMES.get(network, network).removesuffix(" from scratch")
+        return name, _NETWORK_COLOURS.get(network, MAGENTA)
     return ("n-gram model", GREEN) if row["order"] > 0 else ("guessing", GREY)
 
 
@@ -151,7 +146,7 @@ def new_figure(
 def svg_text(figure: Figure) -> str:
     """Return a figure as SVG; equal figures give equal text."""
     for axes in figure.axes:
-        _name_powers(axes)
+        label_log_ticks(axes)
     buffer = io.StringIO()
     # A browser has fonts for characters that those of this machine lack.
     with style.context(_LOOK), warnings.catch_warnings():
@@ -204,7 +199,7 @@ def _rounded(number: re.Match[str]) -> str:
     return f"{float(number[0]) + _OFFSET:.2f}".rstrip("0").rstrip(".")
 
 
-def _name_powers(axes: Axes) -> None:
+def label_log_ticks(axes: Axes) -> None:
     """Write the ticks of logarithmic scales as numbers if all are short, else as powers of ten.
 
     Scales whose ticks a figure has named itself stay as they are.
@@ -213,7 +208,7 @@ def _name_powers(axes: Axes) -> None:
         if isinstance(axis.get_major_formatter(), LogFormatterSciNotation):
             low, high = axis.get_view_interval()
             axis.set_major_formatter(
-                FuncFormatter(_number if low > 1e-4 and high < 1e5 else _power)
+                FuncFormatter(_number if low > 1e-4 and high < 1e5 else _power_of_ten)
             )
             if isinstance(axis.get_minor_formatter(), LogFormatterSciNotation):
                 axis.set_minor_formatter(_MinorTicks(minor_thresholds=(1, 0.4)))
@@ -228,6 +223,6 @@ def _number(value: float, _position: int) -> str:
     return f"{value:,g}"
 
 
-def _power(value: float, _position: int) -> str:
+def _power_of_ten(value: float, _position: int) -> str:
     """Return a power of ten with a raised exponent."""
     return "10" + str(round(math.log10(value))).translate(_SUPERSCRIPTS)

@@ -1,12 +1,15 @@
-"""Captions state a finding only if the numbers support it."""
+"""Statements are made only if the numbers support them."""
 
 import re
-import textwrap
+from typing import Any
 
 import pandas as pd
 import pytest
 
-from seqlm.pipeline.report import statements
+from seqlm.pipeline.report import findings
+from seqlm.pipeline.report.rendering import environment
+
+STATE: Any = environment().get_template("findings.html").module
 
 COMMON = {
     "run": None, "token": "char", "counted_token": None, "smoothing": None, "order": None, "members": None,
@@ -16,10 +19,10 @@ COMMON = {
 
 def table(*rows: dict) -> pd.DataFrame:
     """Return a main table; the first row is the best model, the others have the differences from it."""
-    best = rows[0]["test_bits"]
     compared = [{"best_margin": None if index == 0 else 0.02} for index in range(len(rows))]
     found = pd.DataFrame([COMMON | extra | row for extra, row in zip(compared, rows, strict=True)])
-    gap = found["test_bits"] - best
+    found["test_bits"] = found["test_bits"].astype(float)
+    gap = found["test_bits"] - found["test_bits"].iloc[0]
     found["best_difference"] = gap
     verdicts = gap.map(lambda value: "worse" if value > 0 else "better")
     verdicts = verdicts.where(gap.abs() > found["best_margin"].astype(float).fillna(0.02), "not significant")
@@ -27,7 +30,8 @@ def table(*rows: dict) -> pd.DataFrame:
 
 
 def row(model: str, family: str, val: float, test: float | None, **changes: object) -> dict:
-    return {"model": model, "family": family, "val_bits": val, "test_bits": test, "run": model} | changes
+    run = model if family == "network" else None
+    return {"model": model, "family": family, "val_bits": val, "test_bits": test, "run": run} | changes
 
 
 MIXTURE = row("mix", "mixture", 1.8, 1.9, members="net counts", ci_low=1.7, ci_high=2.1)
@@ -61,37 +65,38 @@ ON_UNSEEN, ON_VAL = "Best on unseen text: ", "Best on val: "
     ],
 )  # fmt: skip
 def test_the_best_model_is_named_with_its_certainty(rows: tuple[dict, ...], begins: str, ends: str) -> None:
-    said = statements.best_model(table(*rows))
+    said = STATE.best_model(findings.best_model(table(*rows)))
     assert (said[: len(begins)], said[-len(ends) :]) == (begins, ends)
 
 
 def test_models_that_keep_learning_are_a_note_if_they_are_better() -> None:
-    found = statements.dynamic_models(table(MIXTURE, NET | {"dynamic": True, "test_bits": 1.85}))
-    assert found.endswith(" reach 1.85.")
-    assert statements.dynamic_models(table(MIXTURE, NET | {"dynamic": True, "test_bits": 1.95})) == ""
-    assert statements.dynamic_models(table(MIXTURE, NET)) == ""
+    for other, bits in ((1.85, 1.85), (1.95, None)):
+        found = table(MIXTURE, NET | {"dynamic": True, "test_bits": other})
+        assert findings.bits_of_better_dynamic_model(found) == bits
+    assert findings.bits_of_better_dynamic_model(table(MIXTURE, NET)) is None
+    assert STATE.dynamic(1.85).endswith(" reach 1.85.")
+    assert STATE.dynamic(None) == ""
 
 
 def test_a_network_that_memorised_its_text_is_named_if_a_guess_is_better() -> None:
     guess = row("guess", "ngram", 4.7, 4.7, order=0)
     learned, memorised = NET | {"seen_bits": 1.7}, row("rnn", "network", 7.0, 7.2, seen_bits=0.3)
-    found = statements.memorising_network(table(learned, guess, memorised))
-    assert re.findall(r"RNN|\d[\d.,]*\d", found) == ["RNN", "0.30", "10,000", "7.20", "4.70"]
+    said = STATE.memorising(findings.memorising_network(table(learned, guess, memorised)))
+    assert re.findall(r"RNN|\d[\d.,]*\d", said) == ["RNN", "0.30", "10,000", "7.20", "4.70"]
     # Better than a guess, badly trained without memorising, infinite, or nothing to compare with.
     others = [NET | {"seen_bits": 0.2}, memorised | {"seen_bits": 3.0}, memorised | {"test_bits": None}]
-    assert [statements.memorising_network(table(learned, guess, other)) for other in others] == [""] * 3
-    assert statements.memorising_network(table(learned, memorised)) == ""
+    assert [findings.memorising_network(table(learned, guess, other)) for other in others] == [None] * 3
+    assert findings.memorising_network(table(learned, memorised)) is None
+    assert STATE.memorising(None) == ""
 
 
 def test_the_summary_has_the_models_of_the_chart_and_the_findings() -> None:
     found = table(MIXTURE, COUNTS, row("guess", "ngram", 4.7, 4.7, order=0), NET | {"dynamic": True, "seen_bits": None})
-    assert statements.summary_text(found).splitlines() == [
+    assert findings.chart_text(found).splitlines() == [
         "bits per character (lower is better)  unseen text         training text",
         "MIX                                          1.90  ±0.20           1.00",
         "COUNTS                                       1.96                  1.00",
         "GUESS                                        4.70                  1.00",
-        "",
-        *textwrap.wrap(statements.best_model(found), 100),
     ]
 
 
@@ -104,38 +109,29 @@ def test_highlights_are_chosen_on_val() -> None:
         row("counts", "ngram", 2.5, 5, **counts),
         row("lucky", "ngram", 3, 2, **counts),
     ]
-    assert statements.chart_rows(table(*rows))["model"].tolist() == ["net", "counts"]
+    assert findings.chart_rows(table(*rows))["model"].tolist() == ["net", "counts"]
     # The rival that the answer names is in the chart: here, counts of words that predict words, beside counts of
     # words that predict characters.
     whole = row("whole", "ngram", 1.95, 2.0, token="word", counted_token="word", smoothing="kneser-ney", order=3)
-    assert statements.best_model(table(COUNTS, whole, NET)).endswith("better than WHOLE.")
-    assert statements.chart_rows(table(COUNTS, whole, NET))["model"].tolist() == ["counts", "whole", "net"]
+    assert STATE.best_model(findings.best_model(table(COUNTS, whole, NET))).endswith("better than WHOLE.")
+    assert findings.chart_rows(table(COUNTS, whole, NET))["model"].tolist() == ["counts", "whole", "net"]
 
 
 def test_networks_that_are_worse_than_a_guess_are_named_once() -> None:
     guess = row("guess", "ngram", 4.7, 4.7, order=0, smoothing="uniform")
     hurried = row("hurried", "network", 7.5, 7.49, seen_bits=7.4)
-    assert statements.worse_than_guessing(table(NET, guess)) == ""
-    said = "Worse on unseen text than guessing, with 4.70: HURRIED with 7.49."
-    assert statements.worse_than_guessing(table(NET, guess, hurried)) == said
     memorised = row("rnn", "network", 7.0, 7.2, seen_bits=0.3)  # has a sentence of its own
-    assert statements.worse_than_guessing(table(NET, guess, hurried, memorised)) == said
-    assert statements.worse_than_guessing(table(NET, hurried)) == ""
+    for rows in ((NET, guess, hurried), (NET, guess, hurried, memorised)):
+        said = STATE.worse(findings.worse_networks(table(*rows)))
+        assert said == "Worse on unseen text than guessing, with 4.70: HURRIED with 7.49."
+    for other in (guess, hurried):
+        assert STATE.worse(findings.worse_networks(table(NET, other))) == ""
 
 
-def test_questions_are_asked_if_the_numbers_raise_them() -> None:
-    guess = row("guess", "ngram", 4.7, 4.7, order=0, smoothing="uniform")
+def test_counts_beat_a_network_on_a_short_text_only_if_they_do_on_val_and_on_test() -> None:
     counts = row("counts", "ngram", 1.9, 1.96, counted_token="char", order=3, smoothing="kneser-ney")
-    net = NET | {"network": "lstm"}
-    found = statements.faq_facts(table(counts, net, guess), "my.txt", "the sea came in and the sea went out")
-    assert (found["lstm"], found["ngrams"], found["kneser_ney"], found["short"]) == (True, True, True, 10_000)
-    assert (found["memorised"], found["compressors"]) == (None, "")
+    assert findings.short_text_size(table(counts, NET)) == 10_000
     # A network that is better, on val or on test, one that is no better on the text that it saw, and a long text.
     for other in ({"val_bits": 1.8}, {"test_bits": 1.9}, {"seen_bits": 1.95}, {"train_chars": 2_000_000}):
-        assert statements.faq_facts(table(counts, net | other, guess), "my.txt", "")["short"] == 0
-    only_counts = statements.faq_facts(table(counts | {"smoothing": "laplace"}, guess), "my.txt", "x")
-    assert (only_counts["lstm"], only_counts["kneser_ney"], only_counts["short"]) == (False, False, 0)
-    memorised = row("rnn", "network", 7.0, 7.2, seen_bits=0.3)
-    found = statements.faq_facts(table(counts, memorised, guess), "time_machine", "x" * 17_063)
-    assert (found["memorised"]["test_bits"], found["guessed"]) == (7.2, 4.7)
-    assert "PPMd needs 2.06" in found["compressors"]
+        assert findings.short_text_size(table(counts, NET | other)) == 0
+    assert findings.short_text_size(table(counts)) == 0
