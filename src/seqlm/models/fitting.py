@@ -16,12 +16,11 @@ from seqlm.core.devices import resolve_device
 from seqlm.core.errors import DataError, ParamsError, needs_extra
 from seqlm.core.layout import as_path
 from seqlm.core.settings import check, check_argument, plain_number
-from seqlm.models.info import ModelInfo, network_info
+from seqlm.models.info import network_info
 from seqlm.models.inputs import require_several, require_strings, require_text
 from seqlm.models.networks import StaticNetwork
 from seqlm.models.ngrams import NGram
 from seqlm.models.scored_text import Ids
-from seqlm.networks.network import Network
 from seqlm.networks.settings import NetworkSettings
 from seqlm.ngrams.counts.counting import count_ngrams
 from seqlm.ngrams.models.base import NGramModel
@@ -179,13 +178,9 @@ _OWN_SETTINGS = {"run", "token", "model"}
 class FittedNetwork(StaticNetwork):
     """A network that :func:`fit_network` trained."""
 
-    def __init__(
-        self, info: ModelInfo, vocab: Vocab, network: Network, history: "pd.DataFrame"
-    ) -> None:
-        super().__init__(info, vocab, network)
-        self.history = history
-        """A row for each epoch: epoch, train_perplexity, val_perplexity, grad_norm, clipped_share,
-        tokens."""
+    history: "pd.DataFrame"
+    """A row for each epoch: epoch, train_perplexity, val_perplexity, grad_norm, clipped_share,
+    tokens."""
 
 
 def fit_network(
@@ -249,9 +244,10 @@ def fit_network(
     _train(trainer, vocab, checkpoint, progress=progress)
     _, weights = trainer.chosen_weights()
     trainer.network.load_weights(weights)
+    fitted = FittedNetwork(network_info(config, vocab), vocab, trainer.network)
     history = history_table(config.run, trainer.progress.history).drop(columns="run")
-    info = network_info(config, vocab)
-    return FittedNetwork(info, vocab, trainer.network, history.infer_objects())
+    fitted.history = history.infer_objects()
+    return fitted
 
 
 def _train(
