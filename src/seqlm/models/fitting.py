@@ -3,7 +3,6 @@
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from difflib import get_close_matches
 from functools import partial
 from hashlib import sha256
 from pathlib import Path
@@ -171,8 +170,8 @@ def _is_file(text: str) -> bool:
 _Share = Annotated[float, Field(gt=0, lt=1)]
 _VAL_SHARE = 0.1
 _checked_network = partial(check_argument, function="fit_network")
-_OWN_SETTINGS = {"run", "token", "model"}
-"""Settings of a run that have an argument of another name, or none."""
+_OWN_SETTINGS = {"run", "token"}
+"""Settings of a run that are no arguments."""
 
 
 class FittedNetwork(StaticNetwork):
@@ -288,12 +287,8 @@ def _network_config(
     architecture: str, by: str, num_tokens: int, fixed: Any, settings: Mapping[str, Any]
 ) -> RunConfig:
     """The settings of the training: defaults, overlaid by ``fixed`` and by the caller's."""
-    known = set(RunConfig.model_fields) - _OWN_SETTINGS
-    for name in settings:
-        if name not in known:
-            near = get_close_matches(name, known, 1)
-            advice = f": did you mean {near[0]}?" if near else ""
-            raise ParamsError(f"fit_network: {name}: unknown setting{advice}")
+    if wrong := sorted(settings.keys() & _OWN_SETTINGS):
+        raise ParamsError(f"fit_network: {wrong[0]}: unknown setting")
     run = architecture if by == "char" else f"{architecture}-{by}"
     given = {key: plain_number(value) for key, value in settings.items()}
     values = default_settings(architecture, num_tokens) | fixed | given | {"run": run, "token": by}
