@@ -22,7 +22,7 @@ def main(layout: Layout) -> None:
     """
     from seqlm.core.files import remove_others, write_text
     from seqlm.core.settings import read_params
-    from seqlm.networks.kinds import NETWORK_KINDS
+    from seqlm.networks.architectures import ARCHITECTURES
     from seqlm.pipeline.configure.fingerprints import fingerprints
     from seqlm.pipeline.configure.settings import checked_runs
     from seqlm.train.settings import write_config
@@ -30,7 +30,7 @@ def main(layout: Layout) -> None:
     params = read_params(layout.params)
     runs = checked_runs(params, source=str(layout.params))
     entry_of_run = {
-        name: NETWORK_KINDS[config.model].network.partition(":")[0] for name, config in runs.items()
+        name: ARCHITECTURES[config.model].network.partition(":")[0] for name, config in runs.items()
     }
     code = fingerprints(Path(__file__).parents[1], entry_of_run)
     remove_others([f"{name}.json" for name in runs], layout.configs)

@@ -23,10 +23,10 @@ from seqlm.core.files import (
 )
 from seqlm.core.layout import MODEL_FORMAT, NETWORK_FILES
 from seqlm.core.settings import check
+from seqlm.networks.architectures import ARCHITECTURES
 from seqlm.networks.compiled.network import CompiledNetwork
-from seqlm.networks.compiled.weights import KINDS_WITH_LOOPS, shapes_of
+from seqlm.networks.compiled.weights import COMPILED_MODELS, shapes_of
 from seqlm.networks.initial import initial_weights, weights_rng
-from seqlm.networks.kinds import NETWORK_KINDS
 from seqlm.networks.network import Network
 from seqlm.networks.settings import NetworkSettings
 
@@ -49,7 +49,7 @@ def build_network(
     """Return an untrained network on a device.
 
     Equal settings and seeds give equal weights everywhere. On a CPU with FMA it runs as compiled
-    loops, if its kind has them and ``engine: auto``: PyTorch is not imported then.
+    loops, if the model has them and ``engine: auto``: PyTorch is not imported then.
     """
     rng = weights_rng(seed)
     if _runs_compiled(settings, device):
@@ -58,7 +58,7 @@ def build_network(
     with needs_extra("torch", f"a network ({settings.model}, device {str(device)!r})"):
         import torch
     torch.set_num_threads(num_threads)
-    create = resolve_name(NETWORK_KINDS[settings.model].network)
+    create = resolve_name(ARCHITECTURES[settings.model].network)
     network: TorchNetwork = create(settings, vocab_size)
     network.settings = settings
     shapes = {name: tuple(weight.shape) for name, weight in network.named_weights().items()}
@@ -108,9 +108,8 @@ def open_network(folder: Path, run: str, vocab: VocabKey, device: str, num_threa
     stored, weights = read_weights(folder, run, vocab)
     try:
         settings = check(stored, "network", NetworkSettings, source=str(folder / _DESCRIPTION))
-    except (
-        ParamsError
-    ) as error:  # a setting is newer than the stored network, or older than this version
+    except ParamsError as error:
+        # a setting is newer than the stored network, or older than this version
         raise DataError(f"{error}: {_ADVICE}") from error
     if _runs_compiled(settings, device):
         return CompiledNetwork(settings, vocab[0], weights, num_threads)
@@ -122,13 +121,13 @@ def open_network(folder: Path, run: str, vocab: VocabKey, device: str, num_threa
 
 
 def _runs_compiled(settings: NetworkSettings, device: "str | torch.device") -> bool:
-    """Return whether a network runs as compiled loops: on a CPU with FMA, if its kind has them and
+    """Return whether a network runs as compiled loops: on a CPU with FMA, if the model has them and
     ``engine: auto``."""
     return (
         settings.engine == "auto"
         and str(device) == "cpu"
         and has_fma()
-        and settings.model in KINDS_WITH_LOOPS
+        and settings.model in COMPILED_MODELS
     )
 
 

@@ -20,7 +20,7 @@ CANNOT_CHANGE_NUMBERS = {
     "seqlm.core.progress": "times for the person at the terminal",
     "seqlm.pipeline.dvc_watchdog": "ends a stage with DVC",
     "seqlm.pipeline.harness": "options, messages and exit codes of all scripts",
-    "seqlm.networks.kinds": "the names of networks: the code of a run has the module of its own",
+    "seqlm.networks.architectures": "the names of networks: a run has its own module",
     "seqlm.train.callbacks": "what is shown during training, and when checkpoints are saved",
 }
 """Modules of which no change reruns a stage, and what they do."""
