@@ -39,11 +39,11 @@ from ruamel.yaml import YAML
 from seqlm.core.files import read_csv, read_text, write_csv, write_json, write_text
 from seqlm.core.layout import Layout
 from seqlm.core.settings import read_params
+from seqlm.models.index import Models
 from seqlm.models.info import network_info
 from seqlm.models.language_model import LanguageModel
 from seqlm.models.networks import StaticNetwork
 from seqlm.models.ngrams import NGram
-from seqlm.models.opening import ModelOpener
 from seqlm.models.scored_text import Ids, Streams
 from seqlm.ngrams.counts.counting import count_ngrams
 from seqlm.ngrams.models.kneser_ney import KneserNey
@@ -183,9 +183,9 @@ def score_words(corpus: Corpus, num_chars: int) -> tuple[Scores, str]:
     counts = count_ngrams(load_split(layout.corpus("word"), "train"), len(words), order)
     model = NGram.of(KneserNey(counts, order, unknown="good_turing"), words)
     model.write(layout)
-    opener = ModelOpener(layout)
-    (info,) = opener.char_from_words_infos()
-    return score_splits(opener.ngram(info), corpus.streams), f"order {order}"
+    models = Models(layout, device=None)
+    (info,) = models.char_from_words_infos()
+    return score_splits(models.ngram(info), corpus.streams), f"order {order}"
 
 
 def beginning(text: str, num_chars: int, line_separator: str) -> str:

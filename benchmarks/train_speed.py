@@ -27,7 +27,7 @@ from torch.nn import functional as F
 
 from seqlm.core.devices import resolve_device
 from seqlm.networks.building import build_network
-from seqlm.networks.compiled.tiles import add_product, empty_panels
+from seqlm.networks.compiled.tiles import BatchRows, add_product, empty_panels, empty_rows
 from seqlm.networks.framework import FrameworkRNN
 from seqlm.networks.initial import mask
 from seqlm.networks.network import Ids, Network
@@ -127,7 +127,7 @@ def tokens_per_second(step: Step, sampler: str, device: torch.device, epochs: in
 def multiply_panels(
     result: NDArray[np.float32], left: NDArray[np.float32], right: NDArray[np.float32], rows: int
 ) -> None:
-    add_product(result, 0, left, 0, rows, 1, rows, right, 0)
+    add_product(result, left, right, BatchRows(0, rows), 0)
 
 
 def gemm_rate(device: torch.device) -> float:
@@ -146,7 +146,7 @@ def gemm_rate(device: torch.device) -> float:
     rate = 2 * size**3 / shortest(multiply)
     if device.type == "cpu":
         rows = 256
-        result, part, panels = (empty_panels(n, size) for n in (rows, rows, size))
+        result, part, panels = empty_rows(1, rows, size), empty_rows(1, rows, size), empty_panels(size, size)
         tiled = 2 * rows * size**2 / shortest(lambda: multiply_panels(result, part, panels, rows))
         rate = max(rate, tiled * torch.get_num_threads())
     return rate

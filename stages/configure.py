@@ -24,7 +24,7 @@ def main(layout: Layout, only_check: bool) -> None:
     from seqlm.core.devices import resolve_device
     from seqlm.core.files import remove_others, write_text
     from seqlm.core.settings import read_params
-    from seqlm.networks.kinds import NETWORK_KINDS
+    from seqlm.networks.architectures import ARCHITECTURES
     from seqlm.pipeline.configure.fingerprints import fingerprints
     from seqlm.pipeline.configure.settings import resolve_runs
     from seqlm.pipeline.train.configs import write_config
@@ -35,7 +35,7 @@ def main(layout: Layout, only_check: bool) -> None:
         resolve_device(device)
     if only_check:
         return
-    modules = {name: NETWORK_KINDS[config.model].module for name, config in runs.items()}
+    modules = {name: ARCHITECTURES[config.model].module for name, config in runs.items()}
     code = fingerprints(Path(__file__).parents[1], modules)
     remove_others([f"{name}.json" for name in runs], layout.configs)
     remove_others([f"{name}.txt" for name in runs], layout.code / "runs")

@@ -5,6 +5,7 @@ is trained by a DVC of its own, with half of its threads, which does not change 
 undone, for example because a run diverged or DVC's lock was taken, `dvc repro` does, and reports.
 """
 
+import json
 import os
 import subprocess
 import sys
@@ -19,7 +20,7 @@ HALF_THE_THREADS = {"LOCAL_WORLD_SIZE": str(WORKERS)}
 
 
 def train(run: str) -> None:
-    """Train a run unless it is up to date; print its lines after its name."""
+    """Train a run; print its lines after its name."""
     command = ["dvc", "repro", "--single-item", f"train@{run}"]
     process = subprocess.Popen(command, env=os.environ | HALF_THE_THREADS, stdout=subprocess.PIPE, text=True)
     assert process.stdout
@@ -37,8 +38,11 @@ def main() -> int:
     params = read_params(Path("params.yaml"))
     # A GPU, or several processes that torchrun starts, train one run at a time.
     if params["device"] == "cpu" and params["launcher"] == "python" and (os.cpu_count() or 1) >= WORKERS:
-        with ThreadPoolExecutor(WORKERS) as pool:
-            list(pool.map(train, sorted(params["runs"])))
+        status = subprocess.run(["dvc", "status", "--json", "train"], check=False, stdout=subprocess.PIPE)
+        changed = [stage.partition("@")[2] for stage in json.loads(status.stdout or "{}")]
+        if len(changed) >= WORKERS:
+            with ThreadPoolExecutor(WORKERS) as pool:
+                list(pool.map(train, sorted(changed)))
     return 0
 
 

@@ -132,7 +132,7 @@ network, ids = scratch_network(4, 128), np.zeros((2, 3), np.int64)
 network.logits(ids, network.initial_state(2))
 with network.thread_team():
     network.compute_gradients(ids, ids, network.initial_state(2))
-loops = forward.read, training.serve_gradients, weights.pack
+loops = forward.run_network, training.serve_gradients, weights.pack
 print(*(sum(loop.stats.cache_hits.values()) for loop in loops))
 """
 

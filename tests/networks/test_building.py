@@ -15,8 +15,8 @@ from project.templates import minimal_gated
 from seqlm.core.errors import DataError
 from seqlm.core.stored import write_checksummed
 from seqlm.models.networks import dynamic_nll, gradient_rms
+from seqlm.networks.architectures import ARCHITECTURES, Architecture
 from seqlm.networks.building import build_network, open_network, save_network
-from seqlm.networks.kinds import NETWORK_KINDS, NetworkKind
 from seqlm.networks.network import Network, continue_prefixes, stream_nll
 from seqlm.networks.settings import NetworkSettings
 from small_training import config, trained
@@ -30,7 +30,7 @@ MGU = {"activation": "tanh", "num_layers": 1, "num_heads": 1, "embedding": "one_
 @pytest.fixture
 def mgu(monkeypatch: pytest.MonkeyPatch) -> None:
     """Add a kind of network: its entry and the module of its class."""
-    monkeypatch.setitem(NETWORK_KINDS, "mgu", NetworkKind("seqlm.networks.minimal_gated:MinimalGatedRNN", MGU))
+    monkeypatch.setitem(ARCHITECTURES, "mgu", Architecture("seqlm.networks.minimal_gated:MinimalGatedRNN", MGU))
     monkeypatch.setitem(sys.modules, "seqlm.networks.minimal_gated", minimal_gated)
 
 

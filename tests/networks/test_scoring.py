@@ -12,7 +12,7 @@ from seqlm.networks import torch_network
 from seqlm.networks.building import build_network
 from seqlm.networks.compiled import network as compiled
 from seqlm.networks.compiled.forward import nll_of_outputs
-from seqlm.networks.compiled.tiles import WIDTH, empty_panels, to_panels
+from seqlm.networks.compiled.tiles import WIDTH, empty_rows
 from seqlm.networks.framework import FrameworkRNN
 from seqlm.networks.network import Network, rows_nll, stream_nll
 from seqlm.networks.scratch import ScratchRNN
@@ -99,8 +99,8 @@ def test_losses_are_summed_up_in_double_precision(vocab_size: int) -> None:
     weights.outputs[:] = 0
     found = []
     for row, target in zip(logits, targets, strict=True):
-        weights.output_bias[:] = to_panels(row[None].numpy())
-        found.append(nll_of_outputs(weights, empty_panels(1, WIDTH), target[None].numpy(), 1)[0])
+        weights.output_bias[:vocab_size] = row.numpy()
+        found.append(nll_of_outputs(weights, empty_rows(1, 1, WIDTH), target[None, None].numpy(), 1)[0, 0])
     assert found == pytest.approx(wanted, rel=1e-12, abs=1e-12, nan_ok=True)
     assert np.isnan(found[3:5]).all()
     assert nll(logits[None], targets[None])[0].numpy() == pytest.approx(wanted, rel=1e-12, abs=1e-12, nan_ok=True)

@@ -51,7 +51,7 @@ def by_autograd(
 def test_gradients_equal_those_of_autograd(activation: str, keep_probability: float) -> None:
     model, (inputs, targets, state) = make(activation), draw()
     keep = mask(masks_rng(3), keep_probability, (T, B))
-    nats, _ = model.compute_gradients(inputs, targets, state, keep=keep if keep_probability < 1 else None)
+    nats, _ = model.compute_gradients(inputs, targets, state, gradient_mask=keep if keep_probability < 1 else None)
     loss, expected = by_autograd(model, inputs, targets, state, torch.from_numpy(keep))
     assert float(nats.mean()) == pytest.approx(float(loss), rel=1e-12)
     for name, parameter in model.named_parameters():

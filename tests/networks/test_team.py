@@ -11,26 +11,26 @@ from hypothesis import strategies as st
 from llvmlite import binding
 from numba import njit
 
-from seqlm.networks.compiled.team import SLEEP, YIELD, Control, Team, barrier, member_range, split_rows, wait_for_task
+from seqlm.networks.compiled.team import SLEEP, YIELD, Member, Team, barrier, share, split_rows, wait_for_task
 from seqlm.networks.compiled.tiles import ROWS
 
 
 @njit(nogil=True)
-def meet(member: int, size: int, control: Control, work: tuple) -> None:
-    """Write this member's number, wait, and then add up what all have written."""
-    written, sums = work
-    written[member] += member + 1
-    barrier(control, size)
-    for other in range(size):
-        sums[member] += written[other]
-    barrier(control, size)
+def meet(member: Member, work: tuple) -> None:
+    """Write this thread's number, wait, and then add up what all have written."""
+    (written, sums), thread = work, member.thread
+    written[thread] += thread + 1
+    barrier(member)
+    for other in range(member.num_threads):
+        sums[thread] += written[other]
+    barrier(member)
 
 
 @njit(nogil=True)
-def serve(member: int, size: int, control: Control, work: tuple) -> None:
+def serve(member: Member, work: tuple) -> None:
     number = 1
-    while wait_for_task(member, control, number):
-        meet(member, size, control, work)
+    while wait_for_task(member, number):
+        meet(member, work)
         number += 1
 
 
@@ -38,12 +38,12 @@ def test_every_member_sees_what_the_others_wrote_before_the_barrier_and_no_threa
     before = threading.active_count()
     for size in (1, 2, 3):
         written, sums = np.zeros(size, np.int64), np.zeros(size, np.int64)
-        with closing(Team(size, serve, (written, sums))) as members:
+        with closing(Team(size, serve, (written, sums))) as team:
             for _ in range(200):
-                members.run()
+                team.run()
             assert threading.active_count() == before + size - 1
         assert threading.active_count() == before
-        assert written.tolist() == [200 * (member + 1) for member in range(size)]
+        assert written.tolist() == [200 * (thread + 1) for thread in range(size)]
         # In task r every number is r times what it was in the first: 1 + ... + 200 = 20,100.
         assert sums.tolist() == [20_100 * size * (size + 1) // 2] * size
 
@@ -55,25 +55,25 @@ def test_members_without_work_nap_longer_until_the_next_task() -> None:
         return (time.process_time() - begin) / 0.2
 
     written, sums = np.zeros(2, np.int64), np.zeros(2, np.int64)
-    with closing(Team(2, serve, (written, sums))) as members:
+    with closing(Team(2, serve, (written, sums))) as team:
         for tasks in (1, 2, 3):
-            members.run()
+            team.run()
             assert written.tolist() == [tasks, 2 * tasks]
             deadline = time.monotonic() + 30
             while share_of_a_processor() > 0.02:
-                assert time.monotonic() < deadline, "the member that has nothing to do stays awake"
+                assert time.monotonic() < deadline, "the thread that has nothing to do stays awake"
 
 
 @njit(nogil=True)
-def fail(member: int, size: int, control: Control, _work: tuple) -> None:
-    if member == 1:
+def fail(member: Member, _work: tuple) -> None:
+    if member.thread == 1:
         raise ValueError("no part for me")
-    barrier(control, size)
+    barrier(member)
 
 
 def test_a_member_that_fails_does_not_leave_the_others_waiting() -> None:
-    with closing(Team(2, fail, (np.zeros(1),))) as members, pytest.raises(ValueError, match="no part for me"):
-        members.run()
+    with closing(Team(2, fail, (np.zeros(1),))) as team, pytest.raises(ValueError, match="no part for me"):
+        team.run()
 
 
 def test_threads_nap_with_a_function_of_their_system() -> None:
@@ -82,7 +82,7 @@ def test_threads_nap_with_a_function_of_their_system() -> None:
 
 @given(count=st.integers(0, 200), step=st.sampled_from([1, ROWS]), size=st.integers(1, 9))
 def test_members_share_everything_in_whole_steps(count: int, step: int, size: int) -> None:
-    parts = [member_range.py_func(count, step, member, size) for member in range(size)]
+    parts = [share.py_func(count, step, Member(thread, size, np.zeros(1, np.int64))) for thread in range(size)]
     assert [n for first, last in parts for n in range(first, last)] == list(range(count))
     assert all(first % step == 0 or first == last for first, last in parts)
 

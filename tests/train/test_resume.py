@@ -17,7 +17,7 @@ from seqlm.core import sources
 from seqlm.core.errors import MachineError
 from seqlm.core.files import sha256_of_file
 from seqlm.core.layout import Layout
-from seqlm.networks.kinds import NETWORK_KINDS
+from seqlm.networks.architectures import ARCHITECTURES
 from seqlm.pipeline.train.interrupts import run_lock
 from seqlm.train import callbacks
 from seqlm.train.callbacks import Checkpoint, checkpoint_key
@@ -203,7 +203,7 @@ def test_only_other_code_of_training_has_other_checkpoints(monkeypatch: pytest.M
 
     assert after_a_change_of("seqlm.train.minibatches") != first
     assert after_a_change_of("seqlm.networks.compiled.training") != first
-    assert after_a_change_of(NETWORK_KINDS[training[0].model].module) != first
+    assert after_a_change_of(ARCHITECTURES[training[0].model].module) != first
     for module in ("seqlm.pipeline.report.page", "seqlm.networks.transformer", "seqlm.models.surprisals"):
         assert after_a_change_of(module) == first
 

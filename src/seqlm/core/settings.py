@@ -40,12 +40,9 @@ def read_params(path: Path) -> dict[str, Any]:
         value = YAML(typ="safe", pure=True).load(path.read_text(encoding="utf-8"))
     except OSError as error:
         raise ParamsError(f"{path}: cannot be read: {error.strerror}") from error
-    except (
-        Exception
-    ) as error:  # the YAML reader lets many kinds through, for dates, numbers and nesting
-        raise ParamsError(
-            f"{path}: not YAML: {type(error).__name__}: {' '.join(str(error).split())}"
-        ) from error
+    except Exception as error:  # of many kinds, for dates, numbers and nesting
+        problem = f"{type(error).__name__}: {' '.join(str(error).split())}"
+        raise ParamsError(f"{path}: not YAML: {problem}") from error
     if not isinstance(value, dict):
         raise ParamsError(f"{path}: must be a mapping of section names to settings")
     return value

@@ -22,7 +22,7 @@ IGNORED_MODULES = {
     "seqlm.core.sources",
     "seqlm.pipeline.dvc_watchdog",
     "seqlm.pipeline.harness",
-    "seqlm.networks.kinds",  # the code of a run has the module of its own kind
+    "seqlm.networks.architectures",  # the code of a run has the module of its own kind
     "seqlm.pipeline.train.interrupts",  # when a training stops before its end
     "seqlm.train.callbacks",  # what is shown during training, and when checkpoints are saved
 }

@@ -15,6 +15,7 @@ import math
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Sequence
 from functools import lru_cache, partial
+from operator import itemgetter
 from typing import NamedTuple
 
 import numpy as np
@@ -84,9 +85,7 @@ class Lexicon:
     def _find_prefix_range(
         self, first: int, stop: int, length: int, character: str
     ) -> tuple[int, int]:
-        def at_length(word: str) -> str:
-            return word[length : length + 1]
-
+        at_length = itemgetter(slice(length, length + 1))
         return (
             bisect_left(self.words, character, first, stop, key=at_length),
             bisect_right(self.words, character, first, stop, key=at_length),

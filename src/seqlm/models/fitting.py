@@ -3,7 +3,6 @@
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from difflib import get_close_matches
 from functools import partial
 from hashlib import sha256
 from pathlib import Path
@@ -16,12 +15,11 @@ from seqlm.core.devices import resolve_device
 from seqlm.core.errors import DataError, ParamsError, needs_extra
 from seqlm.core.layout import as_path
 from seqlm.core.settings import check, check_argument, plain_number
-from seqlm.models.info import ModelInfo, network_info
+from seqlm.models.info import network_info
 from seqlm.models.inputs import require_several, require_strings, require_text
 from seqlm.models.networks import StaticNetwork
 from seqlm.models.ngrams import NGram
 from seqlm.models.scored_text import Ids
-from seqlm.networks.network import Network
 from seqlm.networks.settings import NetworkSettings
 from seqlm.ngrams.counts.counting import count_ngrams
 from seqlm.ngrams.models.base import NGramModel
@@ -172,20 +170,16 @@ def _is_file(text: str) -> bool:
 _Share = Annotated[float, Field(gt=0, lt=1)]
 _VAL_SHARE = 0.1
 _checked_network = partial(check_argument, function="fit_network")
-_OWN_SETTINGS = {"run", "token", "model"}
-"""Settings of a run that have an argument of another name, or none."""
+_OWN_SETTINGS = {"run", "token"}
+"""Settings of a run that are no arguments."""
 
 
 class FittedNetwork(StaticNetwork):
     """A network that :func:`fit_network` trained."""
 
-    def __init__(
-        self, info: ModelInfo, vocab: Vocab, network: Network, history: "pd.DataFrame"
-    ) -> None:
-        super().__init__(info, vocab, network)
-        self.history = history
-        """A row for each epoch: epoch, train_perplexity, val_perplexity, grad_norm, clipped_share,
-        tokens."""
+    history: "pd.DataFrame"
+    """A row for each epoch: epoch, train_perplexity, val_perplexity, grad_norm, clipped_share,
+    tokens."""
 
 
 def fit_network(
@@ -249,9 +243,10 @@ def fit_network(
     _train(trainer, vocab, checkpoint, progress=progress)
     _, weights = trainer.chosen_weights()
     trainer.network.load_weights(weights)
+    fitted = FittedNetwork(network_info(config, vocab), vocab, trainer.network)
     history = history_table(config.run, trainer.progress.history).drop(columns="run")
-    info = network_info(config, vocab)
-    return FittedNetwork(info, vocab, trainer.network, history.infer_objects())
+    fitted.history = history.infer_objects()
+    return fitted
 
 
 def _train(
@@ -292,12 +287,8 @@ def _network_config(
     architecture: str, by: str, num_tokens: int, fixed: Any, settings: Mapping[str, Any]
 ) -> RunConfig:
     """The settings of the training: defaults, overlaid by ``fixed`` and by the caller's."""
-    known = set(RunConfig.model_fields) - _OWN_SETTINGS
-    for name in settings:
-        if name not in known:
-            near = get_close_matches(name, known, 1)
-            advice = f": did you mean {near[0]}?" if near else ""
-            raise ParamsError(f"fit_network: {name}: unknown setting{advice}")
+    if wrong := sorted(settings.keys() & _OWN_SETTINGS):
+        raise ParamsError(f"fit_network: {wrong[0]}: unknown setting")
     run = architecture if by == "char" else f"{architecture}-{by}"
     given = {key: plain_number(value) for key, value in settings.items()}
     values = default_settings(architecture, num_tokens) | fixed | given | {"run": run, "token": by}

@@ -220,7 +220,7 @@ def dynamic_ngram_info(order: int, counted: Vocab, token: Kind) -> ModelInfo:
 
 
 def network_info(config: RunConfig, vocab: Vocab) -> ModelInfo:
-    """Return the description of the network that a run trained."""
+    """Return the description of the network that was trained with these settings."""
     is_part = config.max_tokens is not None and config.max_tokens < vocab.splits["train"].num_tokens
     return ModelInfo(
         config.run,
@@ -231,38 +231,9 @@ def network_info(config: RunConfig, vocab: Vocab) -> ModelInfo:
         network=config.model,
         run=config.run,
         sampling=config.sampling,
-        as_in_chapter=_matches_book(config),
         epoch=config.checkpoint,
         chosen_on_val=config.checkpoint == "best" or config.patience is not None,
     )
-
-
-_OF_CHAPTER = {
-    "token": "char",
-    "activation": "tanh",
-    "num_layers": 1,
-    "embedding": "one_hot",
-    "dropout": 0.0,
-    "batch_size": 32,
-    "num_steps": 35,
-    "max_tokens": 10_000,
-    "optimizer": "sgd",
-    "lr": 1.0,
-    "schedule": "constant",
-    "grad_clip": 1.0,
-    "truncation": "regular",
-    "num_epochs": 500,
-    "token_budget": None,
-    "patience": None,
-    "checkpoint": "last",
-}
-"""The settings of sections 8.5 and 8.6, with random or sequential sampling."""
-_HIDDENS_OF_CHAPTER = {"scratch": 512, "rnn": 256}
-
-
-def _matches_book(config: RunConfig) -> bool:
-    settings = _OF_CHAPTER | {"num_hiddens": _HIDDENS_OF_CHAPTER.get(config.model)}
-    return all(getattr(config, name) == value for name, value in settings.items())
 
 
 def mixture_info(members: Sequence[ModelInfo]) -> ModelInfo:

@@ -47,7 +47,9 @@ class Score(NamedTuple):
     """How well a model predicts a text: the figures of the main table."""
 
     tokens: int
-    """Scored tokens: all, unless the model has no distribution of a first one."""
+    """Scored tokens: all, unless the model has no distribution of a first one. A model from an ARPA
+    file with sentence marks also scores the end of each line, which all figures include; see
+    :func:`seqlm.open_arpa`."""
     nll: float
     """-log p of them all in nats, without the costs of spelling unknown tokens and of separators
     between words."""

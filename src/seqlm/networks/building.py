@@ -17,10 +17,10 @@ from seqlm.core.errors import DataError, needs_extra
 from seqlm.core.files import write_bytes
 from seqlm.core.layout import NETWORK_FILES
 from seqlm.core.stored import VocabKey, read_verified, require_vocab
+from seqlm.networks.architectures import ARCHITECTURES
 from seqlm.networks.compiled.network import CompiledNetwork
-from seqlm.networks.compiled.weights import KINDS_WITH_LOOPS, shapes_of
+from seqlm.networks.compiled.weights import COMPILED_MODELS, shapes_of
 from seqlm.networks.initial import initial_weights, weights_rng
-from seqlm.networks.kinds import NETWORK_KINDS
 from seqlm.networks.network import Network
 from seqlm.networks.settings import NetworkFile, NetworkSettings
 
@@ -44,7 +44,7 @@ def build_network(
     """Return an untrained network on a device.
 
     Equal settings and seeds give equal weights everywhere. On a CPU with FMA it runs as compiled
-    loops, if its kind has them and ``engine: auto``: PyTorch is not imported then.
+    loops, if the model has them and ``engine: auto``: PyTorch is not imported then.
     """
     rng = weights_rng(seed)
     if _runs_compiled(settings, device):
@@ -53,7 +53,7 @@ def build_network(
     with needs_extra("torch", f"a network ({settings.model}, device {str(device)!r})"):
         import torch
     torch.set_num_threads(num_threads)
-    create = resolve_name(NETWORK_KINDS[settings.model].network)
+    create = resolve_name(ARCHITECTURES[settings.model].network)
     network: TorchNetwork = create(settings, vocab_size)
     network.settings = settings
     network.load_weights(initial_weights(settings, _shapes_of_torch(network), rng))
@@ -109,13 +109,13 @@ def open_network(folder: Path, run: str, vocab: VocabKey, device: str, num_threa
 
 
 def _runs_compiled(settings: NetworkSettings, device: "str | torch.device") -> bool:
-    """Return whether a network runs as compiled loops: on a CPU with FMA, if its kind has them and
+    """Return whether a network runs as compiled loops: on a CPU with FMA, if the model has them and
     ``engine: auto``."""
     return (
         settings.engine == "auto"
         and str(device) == "cpu"
         and has_fma()
-        and settings.model in KINDS_WITH_LOOPS
+        and settings.model in COMPILED_MODELS
     )
 
 
@@ -151,11 +151,11 @@ def read_weights(
 
 def _shapes_of(settings: NetworkSettings, vocab_size: int) -> dict[str, tuple[int, ...]]:
     """Return the shapes of a network's weights by name, without memory for them."""
-    if settings.model in KINDS_WITH_LOOPS:
+    if settings.model in COMPILED_MODELS:
         return shapes_of(settings, vocab_size)
     with needs_extra("torch", f"a network ({settings.model}, device 'cpu')"):
         import torch
     with torch.device("meta"):
         return _shapes_of_torch(
-            resolve_name(NETWORK_KINDS[settings.model].network)(settings, vocab_size)
+            resolve_name(ARCHITECTURES[settings.model].network)(settings, vocab_size)
         )

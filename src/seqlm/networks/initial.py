@@ -42,41 +42,28 @@ def initial_weights(settings: NetworkSettings, shapes: Shapes, rng: np.random.Ge
     rnn, gru and lstm: U(-b, b) with b = 1 / sqrt(h), and N(0, 1) for an embedding. A tied embedding
     is drawn from N(0, 1 / h), because as an output matrix it would start far too large.
     """
-    draw = {"scratch": _scratch, "transformer": _transformer}.get(settings.model, _recurrent)
     return {
-        name: draw(settings, name, shape, rng).astype(np.float32) for name, shape in shapes.items()
+        name: _draw(settings, name, shape, rng).astype(np.float32) for name, shape in shapes.items()
     }
 
 
-def _scratch(
-    settings: NetworkSettings,  # noqa: ARG001 (the same for all)
-    name: str,
-    shape: tuple[int, ...],
-    rng: np.random.Generator,
-) -> NDArray[np.float64]:
-    return normal(rng, SCRATCH_STD, shape) if name.startswith("W") else np.zeros(shape)
-
-
-def _recurrent(
+def _draw(
     settings: NetworkSettings, name: str, shape: tuple[int, ...], rng: np.random.Generator
 ) -> NDArray[np.float64]:
+    if settings.model == "scratch":
+        return normal(rng, SCRATCH_STD, shape) if name.startswith("W") else np.zeros(shape)
+    if settings.model == "transformer":
+        if "norm" in name:
+            return np.full(shape, float(name.endswith("weight")))
+        if name.endswith("bias"):
+            return np.zeros(shape)
+        # The sum of all parts of all layers starts equally large, whatever their number.
+        depth = 2 * settings.num_layers if name.endswith("_output.weight") else 1
+        return normal(rng, TRANSFORMER_STD / math.sqrt(depth), shape)
     bound = 1 / math.sqrt(settings.num_hiddens)
     if name.startswith("embedding"):
         return normal(rng, bound if settings.tie_weights else 1.0, shape)
     return bound * (2 * rng.random(shape) - 1)
-
-
-def _transformer(
-    settings: NetworkSettings, name: str, shape: tuple[int, ...], rng: np.random.Generator
-) -> NDArray[np.float64]:
-    if "norm" in name:
-        return np.full(shape, float(name.endswith("weight")))
-    if name.endswith("bias"):
-        return np.zeros(shape)
-    # The sum of all parts of all layers starts equally large, whatever their number.
-    ends_part = name.endswith("_output.weight")
-    depth = math.sqrt(2 * settings.num_layers) if ends_part else 1
-    return normal(rng, TRANSFORMER_STD / depth, shape)
 
 
 def normal(rng: np.random.Generator, std: float, shape: tuple[int, ...]) -> NDArray[np.float64]:

@@ -12,19 +12,22 @@ from numpy.typing import NDArray
 
 from seqlm.core.elementary import exp
 from seqlm.core.metrics import Nll
-from seqlm.core.threads import R, T
+from seqlm.core.threads import R, T, imap
 from seqlm.networks.settings import NetworkSettings
 
 Ids = NDArray[np.int64]
 Logits = NDArray[np.float32]
+Arrays = Mapping[str, NDArray[Any]]
+OptimizerName = Literal["sgd", "adamw"]
 State = Any
 """What a network carries from step to step, such as hidden states or the tokens of a window. Only
 the network itself looks inside."""
 Weights = list[Any]
-"""Parameters, or numbers of the same shapes: arrays, or tensors of a network that PyTorch computes.
-Both add, multiply and divide in the same way."""
+"""Parameters, or numbers of the same shapes: arrays, or PyTorch's tensors. Both add, multiply and
+divide in the same way."""
 
-DropoutMask = Callable[[int, float], NDArray[np.float32]]
+Factors = NDArray[np.float32]
+DropoutMask = Callable[[int, float], Factors]
 """Draws factors of shape ``(B, 1, size)`` for a tensor ``(B, T, size)``, given the size and the
 dropout: 0 or 1 / (1 - dropout)."""
 
@@ -39,8 +42,10 @@ class Network(ABC):
 
     settings: NetworkSettings
     vocab_size: int
+    num_threads = 1
     engine: str
     """What computes the network: ``framework``, or ``compiled`` for compiled loops."""
+    _optimizer: Any
 
     @abstractmethod
     def initial_state(self, batch_size: int) -> State:
@@ -82,7 +87,7 @@ class Network(ABC):
         targets: Ids,
         state: State,
         draw_mask: DropoutMask | None = None,
-        keep: NDArray[np.float32] | None = None,
+        gradient_mask: Factors | None = None,
     ) -> tuple[Any, State]:
         """Set the gradients to those of the mean loss; return each target's -log p and the new
         state.
@@ -90,8 +95,8 @@ class Network(ABC):
         ``inputs``, ``targets`` and -log p are ``(B, T)``; the latter is an array, or a tensor on
         the device (:func:`nll_array` reads both), so that training need not wait for it. The given
         state is a constant: truncated backpropagation through time. Without ``draw_mask`` nothing
-        is dropped; ``keep`` ``(T, B)`` has factors on the gradient that each step sends back
-        (8.7.8), which only an RNN from scratch has.
+        is dropped; ``gradient_mask`` ``(T, B)`` has factors on the gradient that each step sends
+        back (8.7.8), which only an RNN from scratch has.
         """
 
     @property
@@ -105,18 +110,20 @@ class Network(ABC):
         """Their gradients."""
 
     @abstractmethod
-    def dynamic_step(self, lr: float, scales: Weights, trained: Weights, pulls: Weights) -> None:
-        """Change the weights by their gradients: w -= lr g / scale, then w += pull (trained -
+    def dynamic_step(
+        self, lr: float, scales: Weights, trained: Weights, decay_rates: Weights
+    ) -> None:
+        """Change the weights by their gradients: w -= lr g / scale, then w += decay_rate (trained -
         w)."""
 
     @abstractmethod
     def copy(self) -> Self:
         """Return a copy with weights of its own, which one thread computes."""
 
-    @abstractmethod
     def imap(self, function: Callable[[T], R], items: Iterable[T]) -> Iterator[R]:
         """Yield ``function(item)`` for each item, in order: as many at once as the network has
         threads."""
+        return imap(function, items, self.num_threads)
 
     @abstractmethod
     def flush_denormals(self) -> AbstractContextManager[None]:
@@ -130,9 +137,7 @@ class Network(ABC):
     # For training.
 
     @abstractmethod
-    def start_training(
-        self, optimizer: Literal["sgd", "adamw"] = "sgd", weight_decay: float = 0.0
-    ) -> None:
+    def start_training(self, optimizer: OptimizerName = "sgd", weight_decay: float = 0.0) -> None:
         """Prepare the optimizer whose steps :meth:`step` takes; only AdamW uses the decay."""
 
     @abstractmethod
@@ -142,18 +147,18 @@ class Network(ABC):
         Returns the norm before: a number, or a tensor on the device without waiting for it.
         """
 
-    @abstractmethod
     def step(self, lr: float) -> None:
         """Change the weights by their gradients: one step of the optimizer."""
+        self._optimizer.step(lr)
 
     @property
-    @abstractmethod
-    def optimizer_state(self) -> dict[str, NDArray[np.floating]]:
+    def optimizer_state(self) -> Arrays:
         """What the optimizer remembers, as arrays by name; :meth:`load_optimizer` reads it."""
+        return {name: to_array(value) for name, value in self._optimizer.state().items()}
 
-    @abstractmethod
-    def load_optimizer(self, state: Mapping[str, NDArray[np.floating]]) -> None:
+    def load_optimizer(self, state: Arrays) -> None:
         """Continue from what :attr:`optimizer_state` was."""
+        _assign(self._optimizer.state(), state)
 
     @abstractmethod
     def named_weights(self) -> dict[str, Any]:
@@ -164,25 +169,25 @@ class Network(ABC):
         """The number of weights, tied ones counted once."""
         return sum(math.prod(weight.shape) for weight in self.named_weights().values())
 
-    @abstractmethod
     def weight_copies(self) -> dict[str, NDArray[np.float32]]:
         """Return copies of the weights by name, as arrays."""
+        return {name: to_array(weight).copy() for name, weight in self.named_weights().items()}
 
-    @abstractmethod
-    def load_weights(self, weights: Mapping[str, NDArray[np.float32]]) -> None:
+    def load_weights(self, weights: Arrays) -> None:
         """Copy weights in, as :meth:`weight_copies` returns them. Raises KeyError for a missing
         one."""
+        _assign(self.named_weights(), weights)
 
     def state_arrays(self, state: State) -> list[NDArray[np.generic]]:
-        """Return the arrays of a state, in one order."""
+        """Return copies of the arrays of a state, in one order."""
         arrays: list[NDArray[np.generic]] = []
-        map_state(lambda part: arrays.append(np.array(part)), state)
+        map_state(lambda part: arrays.append(to_array(part).copy()), state)
         return arrays
 
     def state_of_arrays(self, arrays: Sequence[NDArray[np.generic]]) -> State:
         """Return the state that :meth:`state_arrays` took apart."""
         remaining = iter(arrays)
-        return map_state(lambda _: next(remaining), self.initial_state(1))
+        return map_state(lambda part: _as_if(part, next(remaining)), self.initial_state(1))
 
     def thread_team(self) -> AbstractContextManager[None]:
         """Keep the threads of a training run ready inside this context. PyTorch's own need no such
@@ -197,17 +202,33 @@ def map_state(function: Callable[[Any], Any], state: State) -> State:
     return None if state is None else function(state)
 
 
+def to_array(value: Any) -> NDArray[Any]:
+    """Return an array, or a tensor as an array."""
+    return value if isinstance(value, np.ndarray) else value.cpu().numpy()
+
+
+def _as_if(value: Any, array: NDArray[Any]) -> Any:
+    """Return an array as what a value is: an array, or a tensor of its type and on its device."""
+    return array if isinstance(value, np.ndarray) else value.new_tensor(array)
+
+
+def _assign(values: Mapping[str, Any], arrays: Arrays) -> None:
+    """Copy arrays into arrays or tensors of the same names."""
+    for name, value in values.items():
+        value[...] = _as_if(value, arrays[name])
+
+
 def nll_array(nll: Any) -> Nll:
     """Return as an array what :meth:`Network.compute_gradients` returns."""
-    return nll if isinstance(nll, np.ndarray) else nll.cpu().double().numpy()
+    return to_array(nll).astype(np.float64)
 
 
 def probabilities(logits: NDArray[np.floating]) -> NDArray[np.float64]:
     """Return the probabilities of all tokens under ``logits`` (N, V)."""
     wide = np.asarray(logits, np.float64)
-    found = exp(wide - wide.max(1, keepdims=True))
-    found /= found.sum(1, keepdims=True)
-    return found
+    powers = exp(wide - wide.max(1, keepdims=True))
+    powers /= powers.sum(1, keepdims=True)
+    return powers
 
 
 def stream_nll(network: Network, ids: NDArray[np.integer]) -> Nll:
@@ -233,11 +254,8 @@ def continue_prefixes(network: Network, prefixes: Ids, num_preds: int) -> Ids:
     state = network.initial_state(len(prefixes))
     if prefixes.shape[1] > 1:
         state = network.advance_state(prefixes[:, :-1], state)
-    step, last, found = (
-        network.step_fn(state),
-        prefixes[:, -1],
-        np.empty((len(prefixes), num_preds), np.int64),
-    )
+    step, last = network.step_fn(state), prefixes[:, -1]
+    tokens = np.empty((len(prefixes), num_preds), np.int64)
     for index in range(num_preds):
-        last = found[:, index] = step(last)[:, 1:].argmax(1) + 1
-    return found
+        last = tokens[:, index] = step(last)[:, 1:].argmax(1) + 1
+    return tokens

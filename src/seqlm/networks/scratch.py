@@ -12,13 +12,11 @@ This module runs on any device. On a CPU, the same equations run as compiled loo
 
 import itertools
 
-import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from seqlm.networks.network import DropoutMask, Ids
+from seqlm.networks.network import DropoutMask, Factors, Ids
 from seqlm.networks.settings import NetworkSettings
 from seqlm.networks.torch_network import TorchNetwork
 
@@ -33,12 +31,8 @@ class ScratchRNN(TorchNetwork):
     def __init__(self, settings: NetworkSettings, vocab_size: int) -> None:
         """A network whose weights are zero."""
         super().__init__()
-        self.vocab_size, self.num_hiddens, self.activation = (
-            vocab_size,
-            settings.num_hiddens,
-            settings.activation,
-        )
-        num_hiddens = self.num_hiddens
+        self.vocab_size, self.num_hiddens = vocab_size, settings.num_hiddens
+        self.activation, num_hiddens = settings.activation, settings.num_hiddens
         self.W_xh = nn.Parameter(torch.zeros(vocab_size, num_hiddens))
         self.W_hh = nn.Parameter(torch.zeros(num_hiddens, num_hiddens))
         self.b_h = nn.Parameter(torch.zeros(num_hiddens))
@@ -85,32 +79,34 @@ class ScratchRNN(TorchNetwork):
         targets: Ids,
         state: Tensor,
         draw_mask: DropoutMask | None = None,  # noqa: ARG002
-        keep: NDArray[np.float32] | None = None,
+        gradient_mask: Factors | None = None,
     ) -> tuple[Tensor, Tensor]:
-        """Do what :meth:`Network.compute_gradients` does."""
-        steps, wanted = self.tensor(inputs).T, self.tensor(targets).T  # (T, B)
+        steps = self.tensor(inputs).T  # (T, B)
+        expected = self.tensor(targets).T.flatten()  # (T * B,)
         hiddens, logits, after = self._run(steps, state)
         outputs = hiddens[1:].flatten(0, 1)  # (T * B, h)
-        nll, d_logits = _nll_and_gradient(logits, wanted.flatten())  # (8.7.11)
+        nll = F.cross_entropy(logits, expected, reduction="none")
+        # The gradient of its mean: (softmax - one-hot) / number of targets (8.7.11).
+        d_logits = logits.softmax(1)
+        d_logits[torch.arange(len(nll)), expected] -= 1
+        d_logits /= len(nll)
         self.W_hq.grad, self.b_q.grad = outputs.T @ d_logits, d_logits.sum(0)
         deltas = (d_logits @ self.W_hq.T).view_as(hiddens[1:])  # (T, B, h)
-        factors = None if keep is None else torch.from_numpy(keep).to(self.device)
-        self._backward_through_time(self.W_hh, hiddens, deltas, factors)
+        mask = None if gradient_mask is None else torch.from_numpy(gradient_mask).to(self.device)
+        self._backward_through_time(hiddens, deltas, mask)
         deltas = deltas.flatten(0, 1)  # (T * B, h)
         self.W_hh.grad, self.b_h.grad = hiddens[:-1].flatten(0, 1).T @ deltas, deltas.sum(0)
         self.W_xh.grad = torch.zeros_like(self.W_xh).index_add_(0, steps.reshape(-1), deltas)
-        return nll.view_as(wanted).T, after
+        return nll.view_as(steps).T, after
 
-    def _backward_through_time(
-        self, w_hh: Tensor, hiddens: Tensor, deltas: Tensor, keep: Tensor | None
-    ) -> None:
+    def _backward_through_time(self, hiddens: Tensor, deltas: Tensor, mask: Tensor | None) -> None:
         """Turn ``deltas`` from the outputs' part of dL/dH_t into dL/dZ_t, by (8.7.14).
 
-        Z_t is what the activation is applied to; the recursion runs from the last step. ``keep``
+        Z_t is what the activation is applied to; the recursion runs from the last step. ``mask``
         (T, B) scales what each step sends back: randomized truncation (8.7.8).
         """
         # A product with a transposed right side is slower: transpose once, not every step.
-        w_back = w_hh.T.contiguous()
+        w_back = self.W_hh.T.contiguous()
         if self.activation == "tanh":
             slopes = torch.addcmul(torch.ones_like(deltas), hiddens[1:], hiddens[1:], value=-1)
         else:
@@ -118,16 +114,5 @@ class ScratchRNN(TorchNetwork):
         steps, slope_steps = deltas.unbind(0), slopes.unbind(0)
         steps[-1].mul_(slope_steps[-1])
         for t in range(len(steps) - 2, -1, -1):
-            later = steps[t + 1] if keep is None else steps[t + 1] * keep[t + 1, :, None]
+            later = steps[t + 1] if mask is None else steps[t + 1] * mask[t + 1, :, None]
             steps[t].addmm_(later, w_back).mul_(slope_steps[t])
-
-
-def _nll_and_gradient(logits: Tensor, targets: Tensor) -> tuple[Tensor, Tensor]:
-    """Return -log p of ``targets`` (N,) and the gradient of its mean with respect to ``logits`` (N,
-    V).
-
-    The gradient is (softmax - one-hot) / number of targets (8.7.11).
-    """
-    d_logits = logits.softmax(1)
-    d_logits[torch.arange(len(targets)), targets] -= 1
-    return F.cross_entropy(logits, targets, reduction="none"), d_logits / len(targets)

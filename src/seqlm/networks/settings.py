@@ -7,20 +7,20 @@ from pydantic import AfterValidator, Field, model_validator
 from seqlm.core.layout import MODEL_FORMAT
 from seqlm.core.settings import Device, NumThreads, Section
 from seqlm.core.stored import Sha256, Stored, VocabKey
-from seqlm.networks.kinds import NETWORK_KINDS
+from seqlm.networks.architectures import ARCHITECTURES
 
 
-def _require_kind(name: str) -> str:
-    if name not in NETWORK_KINDS:
-        raise ValueError(f"should be one of {', '.join(NETWORK_KINDS)}")
+def _require_known(name: str) -> str:
+    if name not in ARCHITECTURES:
+        raise ValueError(f"should be one of {', '.join(ARCHITECTURES)}")
     return name
 
 
 class NetworkSettings(Section):
     """Everything that decides a network's shape and how it computes."""
 
-    model: Annotated[str, AfterValidator(_require_kind)]
-    """The name of a kind in :mod:`seqlm.networks.kinds`."""
+    model: Annotated[str, AfterValidator(_require_known)]
+    """A name of :mod:`seqlm.networks.architectures`."""
     activation: Literal["tanh", "relu"]
     """Of the models ``scratch`` and ``rnn``."""
     num_hiddens: Annotated[int, Field(ge=1, le=65536)]
@@ -40,7 +40,7 @@ class NetworkSettings(Section):
     dropout: Annotated[float, Field(ge=0, lt=1)]
     """Share of units dropped between layers, with one mask for all steps of a minibatch."""
     engine: Literal["auto", "framework"]
-    """What computes the network. ``auto``: compiled loops if its kind has them and they fit the
+    """What computes the network. ``auto``: compiled loops if the model has them and they fit the
     device; ``framework``: PyTorch, whose own layers section 8.6 uses."""
 
     @property
@@ -49,8 +49,8 @@ class NetworkSettings(Section):
         return None if self.embedding == "one_hot" else self.embedding_size or self.num_hiddens
 
     @model_validator(mode="after")
-    def _fits_its_kind(self) -> "NetworkSettings":
-        for name, value in NETWORK_KINDS[self.model].fixed.items():
+    def _fits_architecture(self) -> "NetworkSettings":
+        for name, value in ARCHITECTURES[self.model].fixed.items():
             if getattr(self, name, value) != value:
                 raise ValueError(
                     f"model {self.model} needs {name}: {'null' if value is None else value}"

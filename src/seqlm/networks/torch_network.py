@@ -2,20 +2,27 @@
 
 import copy
 from abc import abstractmethod
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from typing import Literal, Self
+from typing import Self
 
-import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.nn import functional as F
 
 from seqlm.core.metrics import Nll
 from seqlm.core.optimizer import Optimizer
 from seqlm.core.threads import R, T, imap
-from seqlm.networks.network import DropoutMask, Ids, Logits, Network, State, map_state
+from seqlm.networks.network import (
+    DropoutMask,
+    Factors,
+    Ids,
+    Logits,
+    Network,
+    OptimizerName,
+    State,
+    map_state,
+)
 
 _LOGITS_AT_ONCE = 1 << 22
 """Most logits in memory at once: with a large vocabulary those of a whole text would fill it."""
@@ -63,22 +70,18 @@ class TorchNetwork(nn.Module, Network):
 
     @torch.no_grad()
     def logits(self, ids: Ids, state: State) -> tuple[Logits, State]:
-        """Do what :meth:`Network.logits` does."""
         logits, state = self(self.tensor(ids), state)
         return logits.cpu().numpy(), state
 
     @torch.no_grad()
     def token_nll(self, ids: Ids, targets: Ids, state: State) -> tuple[Nll, State]:
-        """Do what :meth:`Network.token_nll` does."""
-        num_steps, found = (
-            max(min(_LOGITS_AT_ONCE // self.vocab_size // len(ids), _MAX_STEPS), 1),
-            [],
-        )
-        parts = (torch.split(self.tensor(each), num_steps, 1) for each in (ids, targets))
-        for inputs, wanted in zip(*parts, strict=True):
-            logits, state = self(inputs, state)
-            found.append(nll(logits, wanted))
-        return torch.cat(found, 1).numpy(), state
+        num_steps = max(min(_LOGITS_AT_ONCE // self.vocab_size // len(ids), _MAX_STEPS), 1)
+        parts = (torch.split(self.tensor(tokens), num_steps, 1) for tokens in (ids, targets))
+        losses = []
+        for part, part_targets in zip(*parts, strict=True):
+            logits, state = self(part, state)
+            losses.append(nll(logits, part_targets))
+        return torch.cat(losses, 1).numpy(), state
 
     def compute_gradients(
         self,
@@ -86,10 +89,8 @@ class TorchNetwork(nn.Module, Network):
         targets: Ids,
         state: State,
         draw_mask: DropoutMask | None = None,
-        keep: NDArray[np.float32] | None = None,  # noqa: ARG002
+        gradient_mask: Factors | None = None,  # noqa: ARG002
     ) -> tuple[Tensor, State]:
-        """Do what :meth:`Network.compute_gradients` does. The new state is detached from the
-        graph."""
         self.zero_grad(set_to_none=True)
         logits, new_state = self(self.tensor(inputs), state, draw_mask)
         losses = F.cross_entropy(
@@ -106,63 +107,30 @@ class TorchNetwork(nn.Module, Network):
     @property
     def gradients(self) -> list[Tensor]:
         """Their gradients."""
-        return [
-            torch.zeros_like(one.detach()) if one.grad is None else one.grad
-            for one in self.parameters()
-        ]
+        parameters = self.parameters()
+        return [torch.zeros_like(p.detach()) if p.grad is None else p.grad for p in parameters]
 
     def dynamic_step(
-        self, lr: float, scales: list[Tensor], trained: list[Tensor], pulls: list[Tensor]
+        self, lr: float, scales: list[Tensor], trained: list[Tensor], decay_rates: list[Tensor]
     ) -> None:
-        """Do what :meth:`Network.dynamic_step` does."""
-        for parameter, scale, wanted, pull in zip(
-            self.parameters(), scales, trained, pulls, strict=True
-        ):
+        numbers = zip(self.parameters(), scales, trained, decay_rates, strict=True)
+        for parameter, scale, start, rate in numbers:
             if parameter.grad is not None:
-                parameter.detach().addcdiv_(parameter.grad, scale, value=-lr).lerp_(wanted, pull)
+                parameter.detach().addcdiv_(parameter.grad, scale, value=-lr).lerp_(start, rate)
 
-    def start_training(
-        self, optimizer: Literal["sgd", "adamw"] = "sgd", weight_decay: float = 0.0
-    ) -> None:
+    def start_training(self, optimizer: OptimizerName = "sgd", weight_decay: float = 0.0) -> None:
         self._optimizer = Optimizer(optimizer, self.parameters(), weight_decay)
 
     def clip_gradients(self, max_norm: float) -> Tensor:
         return nn.utils.clip_grad_norm_(self.parameters(), max_norm)
 
-    def step(self, lr: float) -> None:
-        self._optimizer.step(lr)
-
-    @property
-    def optimizer_state(self) -> dict[str, NDArray[np.floating]]:
-        return {name: tensor.cpu().numpy() for name, tensor in self._optimizer.state().items()}
-
-    def load_optimizer(self, state: Mapping[str, NDArray[np.floating]]) -> None:
-        self._optimizer.restore({name: torch.from_numpy(array) for name, array in state.items()})
-
     def named_weights(self) -> dict[str, Tensor]:
         return {name: parameter.detach() for name, parameter in self.named_parameters()}
 
-    def weight_copies(self) -> dict[str, NDArray[np.float32]]:
-        weights = self.named_weights().items()
-        return {name: weight.cpu().numpy().copy() for name, weight in weights}
-
-    def load_weights(self, weights: Mapping[str, NDArray[np.float32]]) -> None:
-        for name, weight in self.named_weights().items():
-            weight.copy_(torch.from_numpy(weights[name]))
-
-    def state_arrays(self, state: State) -> list[NDArray[np.generic]]:
-        return super().state_arrays(map_state(lambda part: part.cpu().numpy(), state))
-
-    def state_of_arrays(self, arrays: Sequence[NDArray[np.generic]]) -> State:
-        state = super().state_of_arrays(arrays)
-        return map_state(lambda part: torch.from_numpy(part).to(self.device), state)
-
     def copy(self) -> Self:
-        """Return a copy with weights of its own."""
         return copy.deepcopy(self)
 
     def imap(self, function: Callable[[T], R], items: Iterable[T]) -> Iterator[R]:
-        """Do what :meth:`Network.imap` does."""
         num_threads = torch.get_num_threads() if self.device.type == "cpu" else 1
         if num_threads == 1:
             yield from map(function, items)
@@ -177,7 +145,6 @@ class TorchNetwork(nn.Module, Network):
 
     @contextmanager
     def flush_denormals(self) -> Iterator[None]:
-        """Do what :meth:`Network.flush_denormals` does."""
         torch.set_flush_denormal(True)
         try:
             yield

@@ -143,8 +143,8 @@ def _lines(
 
 _LOG_UNKNOWN = -100.0
 """Of an unknown word if the file does not list ``<unk>``, as in KenLM."""
-_MAX_LINES_BEFORE = 1000
-"""Lines before the header: comments, and what other programs write there."""
+_MAX_LINES_OF_HEAD = 1000
+"""Lines up to the header: comments, and what other programs write there."""
 _BLOCK_BYTES, _ENTRIES_AT_ONCE = 1 << 23, 1 << 18
 """What is read, and turned into numbers, at once."""
 _ONCE = np.uint8(1)
@@ -294,11 +294,10 @@ class _Lines:
 
 def _read_sizes(lines: _Lines) -> list[int]:
     """Return the number of n-grams of each order."""
-    before = 0
-    while (line := lines.next().removeprefix("\ufeff")) != "\\data\\":
-        before += 1
-        if not line or before > _MAX_LINES_BEFORE:
-            lines.fail("no \\data\\: not an ARPA file")
+    head = (lines.next().removeprefix("\ufeff") for _ in range(_MAX_LINES_OF_HEAD))
+    # This reads no further than it finds.
+    if "\\data\\" not in head:
+        lines.fail("no \\data\\: not an ARPA file")
     sizes: list[int] = []
     while (line := lines.next()) != "\\1-grams:" or not sizes:
         size = _SIZE.fullmatch(line)

@@ -21,7 +21,7 @@ from tqdm import tqdm
 from seqlm.core.compiling import has_fma
 from seqlm.core.files import write_bytes
 from seqlm.core.sources import PACKAGE_FOLDER, code_hash, source_files
-from seqlm.networks.kinds import NETWORK_KINDS
+from seqlm.networks.architectures import ARCHITECTURES
 from seqlm.networks.network import continue_prefixes
 from seqlm.train.minibatches import Plan
 from seqlm.train.settings import RunConfig
@@ -44,7 +44,7 @@ def checkpoint_key(config: RunConfig, vocab: Vocab, num_processes: int) -> str:
     """
     data = [encoded.sha256 for encoded in vocab.splits.values()]
     parts = [config.model_dump_json(), *data, num_processes, has_fma()]
-    entries = {Trainer.__module__, NETWORK_KINDS[config.model].module}
+    entries = {Trainer.__module__, ARCHITECTURES[config.model].module}
     parts += map(code_hash, source_files(entries, [PACKAGE_FOLDER]).values())
     return hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:16]
 

@@ -6,7 +6,7 @@ from textwrap import dedent
 
 import pytest
 
-from seqlm.networks.kinds import NETWORK_KINDS
+from seqlm.networks.architectures import ARCHITECTURES
 from seqlm.pipeline.configure.fingerprints import SHARED_SCRIPTS, fingerprints
 from smoke import ROOT
 
@@ -94,9 +94,9 @@ def test_the_script_that_stages_share_only_dispatches() -> None:
 
 
 def test_a_run_depends_on_its_own_kind_of_network_and_on_no_other() -> None:
-    found = fingerprints(ROOT, {"mine": NETWORK_KINDS["transformer"].network.partition(":")[0]})
+    found = fingerprints(ROOT, {"mine": ARCHITECTURES["transformer"].network.partition(":")[0]})
     assert "seqlm.networks.transformer" in modules(found["runs/mine.txt"])
     assert "seqlm.networks.transformer" not in modules(found["train.txt"])
     # A new kind is a new entry, and reruns nothing.
-    assert "seqlm.networks.kinds" not in modules(found["train.txt"])
+    assert "seqlm.networks.architectures" not in modules(found["train.txt"])
     assert "seqlm.networks.framework" in modules(found["gradients.txt"])

@@ -353,7 +353,7 @@ def test_the_study_has_a_row_for_everything_and_repeats(small: Any) -> None:
     # Four models at two moments; three truncations and none, with two seeds, none of which trains as another does.
     assert {name: len(tables[name]) for name in ("reach", "trained")} == {"reach": 4 * 2 * 8, "trained": 4 * 2}
     assert tables["trained"]["val_perplexity"].nunique() == 8
-    assert list(tables["radius"]["minibatch"]) == [0, 1, 2, 4] * 2
+    assert str(list(tables["radius"]["minibatch"])) == str([0, 1, 2, 4] * 2)  # whole numbers
     # Again, on two threads, and with more of both splits than is read.
     again, same_summary = small_study(2, IDS[:80], more=100)
     assert same_summary == summary

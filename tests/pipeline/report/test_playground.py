@@ -32,7 +32,6 @@ from small_runs import config, save_ngrams, save_run, write_models
 from smoke import ROOT
 from workspace import wait_until
 
-needs_browser = pytest.mark.skipif(CHROMIUM is None, reason="no Chromium on this machine")
 LEARNED = {"embedding": "learned", "num_layers": 2}
 RUNS: dict[str, dict[str, Any]] = {
     "chapter": {"model": "scratch", "sampling": "sequential"},
@@ -92,6 +91,8 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Layout:
 
 @pytest.fixture(scope="module")
 def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
+    if CHROMIUM is None:
+        pytest.skip("no Chromium on this machine")
     with Browser(tmp_path_factory.mktemp("browser")) as found:
         yield found
 
@@ -135,10 +136,7 @@ def compute(browser: Browser) -> Browser:
 
 
 @pytest.fixture(
-    params=[
-        pytest.param("Chromium", marks=needs_browser),
-        pytest.param("Node", marks=pytest.mark.skipif(NODE is None, reason="no Node on this machine")),
-    ]
+    params=["Chromium", pytest.param("Node", marks=pytest.mark.skipif(NODE is None, reason="no Node on this machine"))]
 )
 def calculator(request: pytest.FixtureRequest, project: Layout) -> Iterator[Browser | Node]:
     """What the worker of the page computes, in a page or without one."""
@@ -214,7 +212,6 @@ def test_every_model_gives_the_probabilities_of_python(calculator: Browser | Nod
 
 
 @pytest.mark.slow
-@needs_browser
 def test_the_models_of_the_book_give_the_probabilities_of_python(browser: Browser) -> None:
     layout = Layout(ROOT)
     if not layout.playground.exists():
@@ -258,7 +255,6 @@ def bits_of(layout: Layout, name: str, text: str) -> list[float]:
     return [-float(np.log2(row[model.vocab.encode([char])[0]])) for row, char in zip(probs, text, strict=True)]
 
 
-@needs_browser
 def test_what_is_shown_is_what_the_models_say(page: Browser, project: Layout) -> None:
     text = "the sea w"
     type_text(page, text)
@@ -276,7 +272,6 @@ def test_what_is_shown_is_what_the_models_say(page: Browser, project: Layout) ->
         assert probs[best] == pytest.approx(probs[1:].max(), abs=1e-3)
 
 
-@needs_browser
 @pytest.mark.parametrize(("normalise", "separator"), [("none", "\n"), ("none", ""), ("letters", "")])
 def test_lines_accents_and_beginnings_are_read_as_in_python(
     tmp_path: Path, browser: Browser, normalise: str, separator: str
@@ -295,7 +290,6 @@ def test_lines_accents_and_beginnings_are_read_as_in_python(
         )
 
 
-@needs_browser
 def test_unknown_characters_are_not_counted_and_markup_stays_text(page: Browser) -> None:
     type_text(page, "sea")
     before = page.run("app.cards[0].score.textContent")
@@ -314,7 +308,6 @@ def test_unknown_characters_are_not_counted_and_markup_stays_text(page: Browser)
     assert sorted(address.partition(":")[0] for address in page.requests()) in (["file"], ["blob", "file"])
 
 
-@needs_browser
 def test_an_old_answer_is_grey_and_never_shown_as_a_new_one(page: Browser) -> None:
     # In one step, so that no answer comes between.
     shown = "document.querySelectorAll('.card.old').length"
@@ -339,7 +332,6 @@ def test_an_old_answer_is_grey_and_never_shown_as_a_new_one(page: Browser) -> No
     assert page.run(f"[app.cards[0].element.className, {shown}]") == ["card reading", ["s2", "s0"] + 5 * ["unread"]]
 
 
-@needs_browser
 def test_a_bar_adds_its_character_and_undo_takes_it_back(page: Browser) -> None:
     type_text(page, "The sea! It")
     page.run("app.cards[1].bars[0].focus(); app.cards[1].bars[0].click()")
@@ -359,7 +351,6 @@ def test_a_bar_adds_its_character_and_undo_takes_it_back(page: Browser) -> None:
     assert undone == ["The sea! It is\n", added, "The sea! It"]
 
 
-@needs_browser
 def test_the_address_holds_the_text_and_the_models(browser: Browser, project: Layout) -> None:
     open_page(browser, project.playground, "#text=and+the%20s&model=gated&model=nonsense&model=char-kneser-ney-2")
     assert browser.run("[find('text').value, ...chosen()]") == ["and the s", "gated", "long", "char-kneser-ney-2"]
@@ -390,7 +381,6 @@ WRITE = """written = new Promise(resolve => {
 })"""
 
 
-@needs_browser
 def test_the_same_seed_writes_the_same_text(page: Browser, project: Layout) -> None:
     type_text(page, "the s")
     once = page.run(WRITE % (1, 1))
@@ -425,7 +415,6 @@ def test_units_are_ranked_by_what_they_track_and_measured_on_other_text(calculat
     assert (found["half"], found["flat"]) == (pytest.approx(9 / 13), 0)
 
 
-@needs_browser
 def test_the_map_of_units_follows_the_text(page: Browser) -> None:
     type_text(page, "the sea")
     page.run("find('inside').open = true")
@@ -448,7 +437,6 @@ def test_the_map_of_units_follows_the_text(page: Browser) -> None:
     page.wait("find('units-said').textContent.includes('chance')")
 
 
-@needs_browser
 def test_the_slider_over_time_shows_perplexities_and_samples(page: Browser) -> None:
     page.run("find('over-time').open = true; find('run').value = 'long'; chooseRun()")
     shown = "[find('sample').textContent, find('perplexities').textContent]"
@@ -463,7 +451,6 @@ def test_the_slider_over_time_shows_perplexities_and_samples(page: Browser) -> N
     )
 
 
-@needs_browser
 def test_the_game_is_played_with_the_keyboard_and_scores_the_models_on_the_same_characters(
     page: Browser, project: Layout
 ) -> None:
@@ -505,7 +492,6 @@ def test_the_page_works_in_firefox(project: Layout, tmp_path: Path) -> None:
     assert shown == pytest.approx([np.mean(bits_of(project, name, text)) for name in names], abs=0.006)
 
 
-@needs_browser
 @pytest.mark.parametrize(("width", "height"), [(390, 844), (1280, 800)])
 def test_the_answer_is_beside_the_text_on_every_screen(
     project: Layout, browser: Browser, width: int, height: int

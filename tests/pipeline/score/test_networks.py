@@ -23,6 +23,7 @@ from seqlm.pipeline.configure.settings import resolve_runs
 from seqlm.pipeline.score import networks
 from seqlm.pipeline.score.scores import Scores, score_model
 from seqlm.pipeline.score.settings import DynamicParams
+from seqlm.pipeline.train.configs import is_of_chapter
 from seqlm.vocab.vocabulary import SplitInfo, Vocab
 from small_runs import config
 
@@ -130,7 +131,7 @@ def test_the_runs_of_the_chapter_are_those_with_its_settings() -> None:
     vocab = Vocab("char", list("?ab"), [0] * 3, "\n", {"train": SplitInfo(20_000, 20_000, 0, "")})
     runs = resolve_runs(read_params(PARAMS_FILE), source="params.yaml")
     infos = [network_info(run, vocab) for run in runs.values()]
-    assert {info.name: (info.sampling, info.train_tokens) for info in infos if info.as_in_chapter} == {
+    assert {info.name: (info.sampling, info.train_tokens) for info in infos if is_of_chapter(runs[info.name])} == {
         f"{kind}-{sampling}": (sampling, 10_000)
         for kind in ("scratch", "concise")
         for sampling in ("random", "sequential")
@@ -138,7 +139,7 @@ def test_the_runs_of_the_chapter_are_those_with_its_settings() -> None:
     assert all(info.run == info.name for info in infos)
     first = runs["scratch-random"]
     for changes in ({"lr": 0.5}, {"num_epochs": 100}, {"num_hiddens": 256}, {"model": "gru"}, {"token": "word"}):
-        assert not network_info(first.model_copy(update=changes), vocab).as_in_chapter, changes
+        assert not is_of_chapter(first.model_copy(update=changes)), changes
 
 
 def floats(values: list[float]) -> np.ndarray:

@@ -4,7 +4,7 @@ F_t = sigmoid(X_t W_xf + H_{t-1} W_hf + b_f)
 N_t = tanh(X_t W_xn + (F_t * H_{t-1}) W_hn + b_n)
 H_t = (1 - F_t) * H_{t-1} + F_t * N_t
 
-Its entry in NETWORK_KINDS fixes {"activation": "tanh", "num_layers": 1, "num_heads": 1, "embedding": "one_hot",
+Its entry in ARCHITECTURES fixes {"activation": "tanh", "num_layers": 1, "num_heads": 1, "embedding": "one_hot",
 "truncation": "regular"}.
 """
 

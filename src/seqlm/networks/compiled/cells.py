@@ -18,53 +18,28 @@ GRU (Cho et al. 2014, with the reset gate after the product, as in the framework
     R, Z = sigmoid(A + S)         N = tanh(A + R * S)
     H_t = (1 - Z) * N + Z * H_{t-1}
 
-A row of *gates* holds these sums in blocks of h columns. Products with the input fill blocks from
-the first on, products with the state before fill blocks from ``first_state_block`` on; most blocks
-get both. :func:`activate` replaces the sums with activations and writes the state after the step.
-:func:`differentiate` replaces the activations with the gradients with respect to the sums; the
-derivatives of sigmoid and tanh are y (1 - y) and 1 - y^2.
+The *gates* of a network are blocks of h columns, and hold these sums. Products with the input fill
+blocks from the first on, products with the state before fill blocks from ``first_state_block`` on;
+most blocks get both. :func:`activate` replaces the sums with activations and writes the state after
+the step. :func:`differentiate` replaces the activations with the gradients with respect to the
+sums; the derivatives of sigmoid and tanh are y (1 - y) and 1 - y^2.
 
-Every loop covers all batch rows of a panel and changes two arrays at most. Otherwise it would not
-become vector instructions: LLVM unrolls a loop over a single row before it looks for them. The
-numbers that fill up a panel are zeros, and stay so.
+A variable of the equations is one vector here, the batch rows one after another. Every loop covers
+it and changes two arrays at most: otherwise it would not become vector instructions. The numbers
+that fill up a row are zeros in every state, and stay so.
 """
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from seqlm.core.compiling import jit_inline, jit_internal
 from seqlm.core.elementary import sigmoid_single, tanh_single
-from seqlm.networks.compiled.tiles import Panels
+from seqlm.networks.compiled.tiles import BatchRows, Matrix, Stack, Steps, Vector
 
 _ZERO, _ONE = np.float32(0), np.float32(1)
-
-
-class CellStep(NamedTuple):
-    """Where the numbers of one step are, a row for each batch row."""
-
-    gates: Panels
-    row: int
-    states: Panels
-    cell_states: Panels
-    """The cell states, of an LSTM only."""
-    before: int
-    """First row of the states and cell_states before the step."""
-    after: int
-    num_rows: int
-
-
-class StepGradients(NamedTuple):
-    """Where the gradients of one step are."""
-
-    states: Panels
-    """Gradients with respect to the states after the step."""
-    row: int
-    carry: Panels
-    """The gradients that reach the state or memory before a step past all products: those of the
-    next step come in, those of this step go out."""
-    batch_row: int
+Gates = tuple[Vector, Vector, Vector, Vector]
 
 
 class CellLayout(NamedTuple):
@@ -78,7 +53,7 @@ class CellLayout(NamedTuple):
     gates."""
     first_state_block: int
     """The products with the state are in blocks from this one on, in the order of the gates."""
-    has_memory: bool
+    has_cell_state: bool
 
 
 _TANH, _RELU, _GRU, _LSTM = range(4)
@@ -91,22 +66,14 @@ LAYOUTS = {
 """The kinds of cells by name; an RNN by its activation."""
 
 
-@jit_inline
-def _rows(panels: Panels, p: int, first: int, num_rows: int) -> Any:
-    """Return some rows of panel p, one after another."""
-    return panels[p, first : first + num_rows].reshape(-1)
-
-
 @jit_internal
-def _apply_sigmoid(values: NDArray[np.float32]) -> None:
+def _apply_sigmoid(values: Vector) -> None:
     for k in range(len(values)):
         values[k] = sigmoid_single(values[k])
 
 
 @jit_internal
-def _activate_rnn(step: CellStep, p: int, is_relu: bool) -> None:
-    n = step.num_rows
-    total, state = _rows(step.gates, p, step.row, n), _rows(step.states, p, step.after, n)
+def _activate_rnn(total: Vector, state: Vector, is_relu: bool) -> None:
     if is_relu:
         for k in range(len(state)):
             state[k] = _ZERO if total[k] < 0 else total[k]  # NaN stays NaN
@@ -116,10 +83,7 @@ def _activate_rnn(step: CellStep, p: int, is_relu: bool) -> None:
 
 
 @jit_internal
-def _differentiate_rnn(step: CellStep, gradients: StepGradients, p: int, is_relu: bool) -> None:
-    n = step.num_rows
-    gate, state = _rows(step.gates, p, step.row, n), _rows(step.states, p, step.after, n)
-    d_state = _rows(gradients.states, p, gradients.row, n)
+def _differentiate_rnn(gate: Vector, state: Vector, d_state: Vector, is_relu: bool) -> None:
     if is_relu:
         for k in range(len(gate)):
             gate[k] = d_state[k] * (_ONE if state[k] > 0 else _ZERO)
@@ -128,27 +92,13 @@ def _differentiate_rnn(step: CellStep, gradients: StepGradients, p: int, is_relu
             gate[k] = d_state[k] * (_ONE - state[k] * state[k])
 
 
-@jit_inline
-def _gates(step: CellStep, p: int) -> tuple[Any, Any, Any, Any]:
-    """Return the parts of four gates that are in panel p of their blocks."""
-    gates, panels, row, n = step.gates, step.states.shape[0], step.row, step.num_rows
-    return (
-        _rows(gates, p, row, n),
-        _rows(gates, panels + p, row, n),
-        _rows(gates, 2 * panels + p, row, n),
-        _rows(gates, 3 * panels + p, row, n),
-    )
-
-
 # Blocks of a GRU: the candidate's part from the input, reset, update, the candidate's part from the
 # state.
 
 
 @jit_internal
-def _activate_gru(step: CellStep, p: int) -> None:
-    n = step.num_rows
-    candidate, reset, update, recurrent = _gates(step, p)
-    before, after = _rows(step.states, p, step.before, n), _rows(step.states, p, step.after, n)
+def _activate_gru(before: Vector, after: Vector, gates: Gates) -> None:
+    candidate, reset, update, recurrent = gates
     _apply_sigmoid(reset)
     _apply_sigmoid(update)
     for k in range(len(after)):
@@ -158,23 +108,17 @@ def _activate_gru(step: CellStep, p: int) -> None:
 
 
 @jit_internal
-def _differentiate_gru(step: CellStep, gradients: StepGradients, p: int) -> None:
-    n = step.num_rows
-    candidate, reset, update, recurrent = _gates(step, p)
-    d_state, carry = (
-        _rows(gradients.states, p, gradients.row, n),
-        _rows(gradients.carry, p, gradients.batch_row, n),
-    )
-    before = _rows(step.states, p, step.before, n)
-    for k in range(len(carry)):
-        d_state[k] += carry[k]
-    for k in range(len(carry)):
-        carry[k] = d_state[k] * update[k]
-    for k in range(len(carry)):
+def _differentiate_gru(before: Vector, d_after: Vector, d_before: Vector, gates: Gates) -> None:
+    candidate, reset, update, recurrent = gates
+    for k in range(len(before)):
+        d_after[k] += d_before[k]
+    for k in range(len(before)):
+        d_before[k] = d_after[k] * update[k]
+    for k in range(len(before)):
         kept = _ONE - update[k]
-        update[k] *= d_state[k] * (before[k] - candidate[k]) * kept
-        candidate[k] = d_state[k] * kept * (_ONE - candidate[k] * candidate[k])
-    for k in range(len(carry)):
+        update[k] *= d_after[k] * (before[k] - candidate[k]) * kept
+        candidate[k] = d_after[k] * kept * (_ONE - candidate[k] * candidate[k])
+    for k in range(len(before)):
         passed = reset[k]
         reset[k] = candidate[k] * recurrent[k] * passed * (_ONE - passed)
         recurrent[k] = candidate[k] * passed
@@ -184,14 +128,8 @@ def _differentiate_gru(step: CellStep, gradients: StepGradients, p: int) -> None
 
 
 @jit_internal
-def _activate_lstm(step: CellStep, p: int) -> None:
-    n = step.num_rows
-    input_gate, forget_gate, candidate, output_gate = _gates(step, p)
-    before, after = (
-        _rows(step.cell_states, p, step.before, n),
-        _rows(step.cell_states, p, step.after, n),
-    )
-    state = _rows(step.states, p, step.after, n)
+def _activate_lstm(before: Vector, after: Vector, state: Vector, gates: Gates) -> None:
+    input_gate, forget_gate, candidate, output_gate = gates
     _apply_sigmoid(input_gate)
     _apply_sigmoid(forget_gate)
     for k in range(len(after)):
@@ -204,53 +142,82 @@ def _activate_lstm(step: CellStep, p: int) -> None:
 
 
 @jit_internal
-def _differentiate_lstm(step: CellStep, gradients: StepGradients, p: int) -> None:
-    n = step.num_rows
-    input_gate, forget_gate, candidate, output_gate = _gates(step, p)
-    before, after = (
-        _rows(step.cell_states, p, step.before, n),
-        _rows(step.cell_states, p, step.after, n),
-    )
-    d_state, carry = (
-        _rows(gradients.states, p, gradients.row, n),
-        _rows(gradients.carry, p, gradients.batch_row, n),
-    )
-    for k in range(len(carry)):
+def _differentiate_lstm(
+    before: Vector, after: Vector, d_state: Vector, d_cell: Vector, gates: Gates
+) -> None:
+    input_gate, forget_gate, candidate, output_gate = gates
+    for k in range(len(after)):
         squashed = tanh_single(after[k])
-        carry[k] += d_state[k] * output_gate[k] * (_ONE - squashed * squashed)
+        d_cell[k] += d_state[k] * output_gate[k] * (_ONE - squashed * squashed)
         output_gate[k] *= d_state[k] * squashed * (_ONE - output_gate[k])
-    for k in range(len(carry)):
+    for k in range(len(after)):
         gate = input_gate[k]
-        input_gate[k] = carry[k] * candidate[k] * gate * (_ONE - gate)
-        candidate[k] = carry[k] * gate * (_ONE - candidate[k] * candidate[k])
-    for k in range(len(carry)):
-        d_cell, gate = carry[k], forget_gate[k]
-        carry[k] = d_cell * gate
-        forget_gate[k] = d_cell * before[k] * gate * (_ONE - gate)
+        input_gate[k] = d_cell[k] * candidate[k] * gate * (_ONE - gate)
+        candidate[k] = d_cell[k] * gate * (_ONE - candidate[k] * candidate[k])
+    for k in range(len(after)):
+        d_after, gate = d_cell[k], forget_gate[k]
+        d_cell[k] = d_after * gate
+        forget_gate[k] = d_after * before[k] * gate * (_ONE - gate)
+
+
+@jit_inline
+def _span(steps: Steps, t: int, rows: BatchRows) -> slice:
+    """Where the batch rows of step t are among all numbers of the steps."""
+    first, columns = t * steps.shape[1], steps.shape[2]
+    return slice((first + rows.first) * columns, (first + rows.last) * columns)
+
+
+@jit_inline
+def _four(blocks: Matrix, span: slice) -> Gates:
+    return blocks[0, span], blocks[1, span], blocks[2, span], blocks[3, span]
 
 
 # The cell is chosen at run time: one function for all kinds is compiled once and cached once.
 
 
 @jit_internal
-def activate(cell: int, step: CellStep) -> None:
-    """Replace the sums by activations, and write the state after the step."""
-    for p in range(step.states.shape[0]):
-        if cell == _GRU:
-            _activate_gru(step, p)
-        elif cell == _LSTM:
-            _activate_lstm(step, p)
-        else:
-            _activate_rnn(step, p, cell == _RELU)
+def activate(
+    cell: int, gates: Stack, g: int, states: Steps, cell_states: Steps, t: int, rows: BatchRows
+) -> None:
+    """Replace the sums of step g of the gates (blocks, S, B, h) by activations, and write the state
+    after step t."""
+    blocks, now = gates.reshape(len(gates), -1), _span(gates[0], g, rows)
+    before, after = _span(states, t, rows), _span(states, t + 1, rows)
+    vectors, cell_vectors = states.reshape(-1), cell_states.reshape(-1)
+    if cell == _GRU:
+        _activate_gru(vectors[before], vectors[after], _four(blocks, now))
+    elif cell == _LSTM:
+        cell_before, cell_after = cell_vectors[before], cell_vectors[after]
+        _activate_lstm(cell_before, cell_after, vectors[after], _four(blocks, now))
+    else:
+        _activate_rnn(blocks[0, now], vectors[after], cell == _RELU)
 
 
 @jit_internal
-def differentiate(cell: int, step: CellStep, gradients: StepGradients) -> None:
-    """Replace the activations with the gradients with respect to the sums."""
-    for p in range(step.states.shape[0]):
-        if cell == _GRU:
-            _differentiate_gru(step, gradients, p)
-        elif cell == _LSTM:
-            _differentiate_lstm(step, gradients, p)
-        else:
-            _differentiate_rnn(step, gradients, p, cell == _RELU)
+def differentiate(
+    cell: int,
+    gates: Stack,
+    states: Steps,
+    cell_states: Steps,
+    t: int,
+    d_state: Steps,
+    d_before: Steps,
+    rows: BatchRows,
+) -> None:
+    """Replace the activations of step t with the gradients with respect to the sums.
+
+    ``d_state`` (1, B, h) is the gradient with respect to the state after the step. ``d_before`` (1,
+    B, h) holds what reaches a state, or an LSTM's cell state, past all products: that of the state
+    after the step comes in, that of the state before it goes out.
+    """
+    blocks, here = gates.reshape(len(gates), -1), _span(d_state, 0, rows)
+    before, after = _span(states, t, rows), _span(states, t + 1, rows)
+    vectors, cell_vectors = states.reshape(-1), cell_states.reshape(-1)
+    d_after, passed = d_state.reshape(-1)[here], d_before.reshape(-1)[here]
+    if cell == _GRU:
+        _differentiate_gru(vectors[before], d_after, passed, _four(blocks, before))
+    elif cell == _LSTM:
+        cell_before, cell_after = cell_vectors[before], cell_vectors[after]
+        _differentiate_lstm(cell_before, cell_after, d_after, passed, _four(blocks, before))
+    else:
+        _differentiate_rnn(blocks[0, before], vectors[after], d_after, cell == _RELU)

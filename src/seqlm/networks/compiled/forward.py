@@ -1,10 +1,10 @@
 """Tokens through the layers of a network as compiled loops: what scoring, generation and training
 share, and reading.
 
-All matrices are in panels (:mod:`seqlm.networks.compiled.tiles`). If a matrix belongs to several
-steps of a minibatch of B rows, its row ``t * B + b`` is batch row b at step t. A layer takes a few
-steps at a time: their products with the input are computed together, so that the weights are read
-once for all of them, and while the sums are still in the cache the steps follow one by one.
+What the layers compute is in arrays (steps, batch rows, columns)
+(:mod:`seqlm.networks.compiled.tiles`). A layer takes a few steps at a time: their products with the
+input are computed together, so that the weights are read once for all of them, and while the sums
+are still in the cache the steps follow one by one.
 """
 
 from typing import NamedTuple
@@ -13,14 +13,23 @@ import numpy as np
 from numpy import float32, float64
 from numpy.typing import NDArray
 
-from seqlm.core.compiling import ONE, ZERO, jit_entry, jit_inline, jit_internal
+from seqlm.core.compiling import ZERO, jit_entry, jit_internal
 from seqlm.core.elementary import exp_below_zero, log_of
 from seqlm.core.metrics import Nll
 from seqlm.core.threads import for_each
-from seqlm.networks.compiled import tiles
-from seqlm.networks.compiled.cells import CellStep, activate
-from seqlm.networks.compiled.team import Control, barrier, split_rows
-from seqlm.networks.compiled.tiles import WIDTH, Panels, Tokens, empty_panels
+from seqlm.networks.compiled.cells import activate
+from seqlm.networks.compiled.team import Member, barrier, split_rows
+from seqlm.networks.compiled.tiles import (
+    WIDTH,
+    BatchRows,
+    Matrix,
+    Stack,
+    Steps,
+    Tokens,
+    Vector,
+    add_product,
+    empty_rows,
+)
 from seqlm.networks.compiled.weights import NetworkSpec, PackedWeights, is_one_hot
 
 State = NDArray[np.float32]
@@ -29,139 +38,76 @@ hidden units."""
 
 _NUM_SUMS = 32
 """Sums of a row, a multiple of every processor's WIDTH."""
-_PANELS_OF_SUMS = _NUM_SUMS // WIDTH
 _ROWS = 64
 """Rows whose logits are in memory at a time."""
-_LOWEST, _NONE = float32(np.finfo(np.float32).min), float32(-np.inf)
-
-
-class BatchRows(NamedTuple):
-    """The rows of a minibatch that one thread computes."""
-
-    first: int
-    last: int
-    batch_size: int
+_LOWEST, _NONE = float64(np.finfo(np.float32).min), float32(-np.inf)
 
 
 class Activations(NamedTuple):
     """What the layers compute of T steps of B rows: all that training needs, or of the sums only S
     steps at a time."""
 
-    embedded: Panels
-    """(S B, E)."""
-    gates: NDArray[np.float32]
-    """(L, panels of all blocks, S B, WIDTH): sums, then activations."""
-    states: NDArray[np.float32]
-    """(L, panels, (T + 1) B, WIDTH): the first B rows are those before the text."""
-    cell_states: NDArray[np.float32]
+    embedded: Steps
+    """(S, B, E)."""
+    gates: Stack
+    """(L, blocks, S, B, h): sums, then activations."""
+    states: Stack
+    """(L, T + 1, B, h): the first step is the state before the text."""
+    cell_states: Stack
     """The same, of an LSTM."""
-    outputs: NDArray[np.float32]
+    outputs: Stack
     """What the layers output: the states, or an array of their shape for the states after
     dropout."""
 
 
-def empty_steps(
+def empty_activations(
     spec: NetworkSpec, state: State, num_steps: int, sums_of: int, *, has_dropout: bool = False
 ) -> Activations:
     """Return space for T steps from a state on, with the sums of S steps."""
     layers, _, batch_size, hiddens = state.shape
-    rows, rows_of_sums = (num_steps + 1) * batch_size, sums_of * batch_size
-    states = empty_panels(rows, hiddens, layers)
-    steps = Activations(
-        embedded=empty_panels(rows_of_sums, spec.embedding_size),
-        gates=empty_panels(rows_of_sums, spec.cell.num_blocks * tiles.padded(hiddens), layers),
+    shape = layers, num_steps + 1, batch_size, hiddens
+    states = empty_rows(*shape)
+    activations = Activations(
+        embedded=empty_rows(sums_of, batch_size, spec.embedding_size),
+        gates=empty_rows(layers, spec.cell.num_blocks, sums_of, batch_size, hiddens),
         states=states,
-        cell_states=empty_panels(rows, hiddens if spec.cell.has_memory else 0, layers),
-        outputs=empty_panels(rows, hiddens, layers) if has_dropout else states,
+        cell_states=empty_rows(*shape) if spec.cell.has_cell_state else empty_rows(layers, 0, 0, 0),
+        outputs=empty_rows(*shape) if has_dropout else states,
     )
-    put_state(state, steps)
-    return steps
+    put_state(state, activations)
+    return activations
 
 
-def put_state(state: State, steps: Activations) -> None:
+def put_state(state: State, activations: Activations) -> None:
     """Make a state the one before the text."""
-    for layer, parts in enumerate(state):
-        for part, panels in zip(
-            parts, (steps.states[layer], steps.cell_states[layer]), strict=False
-        ):
-            panels[:, : len(part)] = tiles.to_panels(part)
+    for part, steps in zip(
+        state.swapaxes(0, 1), (activations.states, activations.cell_states), strict=False
+    ):
+        steps[:, 0, :, : state.shape[3]] = part
 
 
-def last_state(spec: NetworkSpec, steps: Activations, batch_size: int) -> State:
+def last_state(spec: NetworkSpec, activations: Activations) -> State:
     """Return a copy of the state after the last step."""
-    parts = [
-        panels[:, :, -batch_size:]
-        for panels in (steps.states, steps.cell_states)
-        if panels.shape[1]
-    ]
-    layers = range(len(steps.states))
-    return np.array(
-        [[tiles.from_panels(part[layer], spec.num_hiddens) for part in parts] for layer in layers]
-    )
-
-
-@jit_inline
-def add_products(
-    c: Panels, row: int, a: Panels, left_row: int, num_steps: int, rows: BatchRows, b: Panels
-) -> None:
-    """Add a times b to c, both from a row on, for some batch rows of several steps."""
-    num_rows, count, start = rows.last - rows.first, num_steps, rows.first
-    if num_rows == rows.batch_size:
-        num_rows, count, start = num_steps * rows.batch_size, 1, 0
-    tiles.add_product(
-        c, row + start, a, left_row + start, num_rows, count, rows.batch_size, b, count
-    )
+    parts = [activations.states, activations.cell_states][: 1 + spec.cell.has_cell_state]
+    return np.stack([steps[:, -1, :, : spec.num_hiddens] for steps in parts], 1)
 
 
 @jit_internal
-def embed(
-    weights: PackedWeights, tokens: Tokens, embedded: Panels, row: int, rows: BatchRows
-) -> None:
-    """Copy the embeddings of tokens (T, B) into rows from ``row`` on."""
-    size = weights.embedding.shape[1]
+def look_up(table: Matrix, tokens: Tokens, result: Steps, rows: BatchRows) -> None:
+    """Set batch rows of a result (T, B, N) to the table's rows of the tokens (T, B)."""
     for t in range(len(tokens)):
         for b in range(rows.first, rows.last):
-            token, place = tokens[t, b], row + t * rows.batch_size + b
-            for p in range(embedded.shape[0]):
-                for k in range(min(WIDTH, size - p * WIDTH)):
-                    embedded[p, place, k] = weights.embedding[token, p * WIDTH + k]
+            for k in range(table.shape[1]):
+                result[t, b, k] = table[tokens[t, b], k]
 
 
 @jit_internal
-def input_projection(
-    weights: PackedWeights,
-    layer: int,
-    tokens: Tokens,
-    rows: BatchRows,
-    inputs: Panels,
-    input_row: int,
-    gates: Panels,
-    row: int,
-) -> None:
-    """Set the sums of some steps to the biases and the products with the inputs.
-
-    ``tokens`` (T, B) are those of the steps; ``inputs`` holds what the layer below outputs, from
-    ``input_row`` on; ``gates`` get the sums, from ``row`` on.
-    """
-    num_steps, looks_up, num_products = (
-        len(tokens),
-        is_one_hot(weights.spec, layer),
-        weights.inputs.shape[1],
-    )
-    source = weights.table if looks_up else weights.bias[layer]
-    # A few panels at a time, so that the product finds the biases in the cache.
-    for start in range(0, gates.shape[0], tiles.PANELS_OF_ROW):
-        end = min(start + tiles.PANELS_OF_ROW, gates.shape[0])
-        for p in range(start, end):
-            for t in range(num_steps):
-                for b in range(rows.first, rows.last):
-                    chosen = tokens[t, b] if looks_up else 0
-                    for k in range(WIDTH):
-                        gates[p, row + t * rows.batch_size + b, k] = source[p, chosen, k]
-        end = min(end, num_products)
-        if start < end and not looks_up:
-            matrix = weights.inputs[layer][start:end]
-            add_products(gates[start:end], row, inputs, input_row, num_steps, rows, matrix)
+def _repeat(values: Vector, result: Steps, rows: BatchRows) -> None:
+    """Set batch rows of a result (T, B, N) to the same values (N,)."""
+    for t in range(len(result)):
+        for b in range(rows.first, rows.last):
+            for k in range(len(values)):
+                result[t, b, k] = values[k]
 
 
 @jit_internal
@@ -170,158 +116,148 @@ def run_layer(
     layer: int,
     tokens: Tokens,
     rows: BatchRows,
-    steps: Activations,
+    activations: Activations,
     start: int,
-    gate_row: int,
+    gate_start: int,
 ) -> None:
-    """Take batch rows of a layer through the steps of ``tokens``, from step ``start`` on.
+    """Take batch rows of a layer through the steps of ``tokens`` (S, B), from step ``start`` on.
 
-    The sums are in the rows of ``steps.gates`` from ``gate_row`` on, and so are the embeddings.
+    Their sums are in ``gates`` from step ``gate_start`` on, and so are the embeddings.
     """
-    gates, states, recurrent = steps.gates[layer], steps.states[layer], weights.recurrent[layer]
-    batch_size, num_rows = rows.batch_size, rows.last - rows.first
-    inputs, input_row = steps.embedded, gate_row
+    cell, num_steps, looks_up = weights.spec.cell, len(tokens), is_one_hot(weights.spec, layer)
+    states, gates = activations.states[layer], activations.gates[layer]
     if layer > 0:
-        inputs, input_row = steps.outputs[layer - 1], (start + 1) * batch_size
-    input_projection(weights, layer, tokens, rows, inputs, input_row, gates, gate_row)
-    first_panel = states.shape[0] * weights.spec.cell.first_state_block
-    sums = gates[first_panel : first_panel + recurrent.shape[0]]
-    for t in range(len(tokens)):
-        row, before = gate_row + t * batch_size + rows.first, (start + t) * batch_size + rows.first
-        tiles.add_product(sums, row, states, before, num_rows, ONE, num_rows, recurrent, t)
-        step = CellStep(
-            gates, row, states, steps.cell_states[layer], before, before + batch_size, num_rows
-        )
-        activate(weights.spec.cell.kind, step)
+        inputs = activations.outputs[layer - 1][start + 1 : start + 1 + num_steps]
+    else:
+        inputs = activations.embedded[gate_start : gate_start + num_steps]
+    num_gates = len(cell.input_blocks)
+    for block in range(cell.num_blocks):
+        sums = gates[block, gate_start : gate_start + num_steps]
+        if looks_up and block < num_gates:
+            look_up(weights.table[block], tokens, sums, rows)
+        else:
+            _repeat(weights.bias[layer, block], sums, rows)
+        if block < num_gates and not looks_up:
+            add_product(sums, inputs, weights.inputs[layer, block], rows, ZERO)
+    for t in range(num_steps):
+        g, before = gate_start + t, states[start + t : start + t + 1]
+        for n in range(num_gates):
+            gate = num_gates - 1 - n if t % 2 else n
+            sums = gates[cell.first_state_block + gate, g : g + 1]
+            add_product(sums, before, weights.recurrent[layer, gate], rows, t)
+        activate(cell.kind, gates, g, states, activations.cell_states[layer], start + t, rows)
 
 
 @jit_internal
-def output_logits(
-    weights: PackedWeights,
-    outputs: Panels,
-    output_row: int,
-    num_steps: int,
-    rows: BatchRows,
-    logits: Panels,
-    row: int,
-) -> None:
-    """Set the logits of some steps, given what the last layer outputs."""
-    for p in range(logits.shape[0]):
-        for t in range(num_steps):
-            for b in range(rows.first, rows.last):
-                for k in range(WIDTH):
-                    logits[p, row + t * rows.batch_size + b, k] = weights.output_bias[p, 0, k]
-    add_products(logits, row, outputs, output_row, num_steps, rows, weights.outputs)
+def output_logits(weights: PackedWeights, outputs: Steps, rows: BatchRows, logits: Steps) -> None:
+    """Set the logits of some steps (T, B, V), given what the last layer outputs (T, B, h)."""
+    _repeat(weights.output_bias, logits, rows)
+    add_product(logits, outputs, weights.outputs, rows, ZERO)
 
 
 @jit_entry
-def read(
+def run_network(
     weights: PackedWeights,
     tokens: Tokens,
-    steps: Activations,
-    logits: Panels,
-    first: int,
-    last: int,
-    member: int,
-    size: int,
-    control: Control,
+    activations: Activations,
+    logits: Steps,
+    rows: BatchRows,
+    member: Member,
 ) -> None:
-    """Take batch rows ``first`` to ``last`` of ``tokens`` (T, B) through the network.
+    """Take batch rows of ``tokens`` (T, B) through the network.
 
-    Set their logits (T B, V) too, unless these have no panels. ``size`` members share the layers,
-    each some steps behind the one below.
+    Set their logits (T, B, V) too, unless these have no steps. The threads share the layers, each
+    some steps behind the one below.
     """
-    (num_steps, batch_size), num_layers = tokens.shape, len(weights.spec.layers)
-    rows, at_once = BatchRows(first, last, batch_size), steps.gates.shape[2] // batch_size
+    num_steps, num_layers = len(tokens), len(weights.spec.layers)
+    at_once = activations.gates.shape[2]
     num_pieces = (num_steps + at_once - 1) // at_once
     for turn in range(num_pieces + num_layers - 1):
-        for layer in range(member, num_layers, size):
+        for layer in range(member.thread, num_layers, member.num_threads):
             start = (turn - layer) * at_once
+            end = start + at_once
             if 0 <= start < num_steps:
-                piece = tokens[start : min(start + at_once, num_steps)]
+                piece = tokens[start:end]
                 if layer == 0 and weights.spec.embedding_size > 0:
-                    embed(weights, piece, steps.embedded, ZERO, rows)
-                run_layer(weights, layer, piece, rows, steps, start, ZERO)
+                    look_up(weights.embedding, piece, activations.embedded, rows)
+                run_layer(weights, layer, piece, rows, activations, start, ZERO)
                 if layer == num_layers - 1 and len(logits) > 0:
-                    row = start * batch_size
-                    output_logits(
-                        weights,
-                        steps.states[layer],
-                        row + batch_size,
-                        len(piece),
-                        rows,
-                        logits,
-                        row,
-                    )
-        barrier(control, size)
+                    outputs = activations.states[layer, start + 1 : end + 1]
+                    output_logits(weights, outputs, rows, logits[start:end])
+        barrier(member)
 
 
 @jit_internal
-def _nll_of_row(
-    logits: Panels, row: int, target: int, largest: NDArray[np.float32], totals: NDArray[np.float64]
-) -> float64:
-    """Return -log p of a target; ``largest`` and ``totals`` (sums,) are space.
+def _nll_of_row(logits: Vector, target: int, sums: NDArray[np.float64]) -> float64:
+    """Return -log p of a target, given a row of logits; ``sums`` (2, 32) is space.
 
     Columns that are 32 apart share a sum of exponentials. So loops over columns become vector
     instructions, and the sums do not depend on the processor.
     """
-    largest[:] = _LOWEST
-    totals[:] = 0
-    for p in range(logits.shape[0]):
-        start = p % _PANELS_OF_SUMS * WIDTH
+    largest, totals = sums[0], sums[1]
+    for column in range(_NUM_SUMS):
+        largest[column], totals[column] = _LOWEST, 0
+    for start in range(0, len(logits), WIDTH):
+        first_sum = start % _NUM_SUMS
         for k in range(WIDTH):
-            value, top = logits[p, row, k], largest[start + k]
-            largest[start + k] = value if value > top else top
+            value, top = float64(logits[start + k]), largest[first_sum + k]
+            largest[first_sum + k] = value if value > top else top
     top = largest[0]
     for column in range(1, _NUM_SUMS):
         top = max(top, largest[column])
-    for p in range(logits.shape[0]):
-        start = p % _PANELS_OF_SUMS * WIDTH
+    for start in range(0, len(logits), WIDTH):
+        first_sum = start % _NUM_SUMS
         for k in range(WIDTH):
-            totals[start + k] += exp_below_zero(float64(logits[p, row, k]) - float64(top))
+            totals[first_sum + k] += exp_below_zero(float64(logits[start + k]) - top)
     total = 0.0
     for column in range(_NUM_SUMS):
         total += totals[column]
-    return log_of(total) + (float64(top) - float64(logits[target // WIDTH, row, target % WIDTH]))
+    return log_of(total) + (top - float64(logits[target]))
 
 
 @jit_entry
 def _nll_of_some_outputs(
     weights: PackedWeights,
-    outputs: Panels,
+    outputs: Matrix,
     targets: Tokens,
-    logits: Panels,
-    largest: NDArray[np.float32],
-    totals: NDArray[np.float64],
+    logits: Steps,
+    sums: NDArray[np.float64],
     nll: Nll,
     first: int,
     last: int,
 ) -> None:
-    """Set ``nll`` (N,) in rows ``first`` to ``last`` to -log p of ``targets`` (N,), given the last
-    N outputs."""
-    vocab_size, row_of_first = weights.spec.vocab_size, outputs.shape[1] - len(targets)
-    for start in range(first, last, _ROWS):
-        num_rows = min(_ROWS, last - start)
-        rows = BatchRows(int(ZERO), num_rows, num_rows)
-        output_logits(weights, outputs, row_of_first + start, ONE, rows, logits, ZERO)
-        # There are no logits beyond the vocabulary.
-        for column in range(vocab_size, logits.shape[0] * WIDTH):
-            logits[column // WIDTH, :num_rows, column % WIDTH] = _NONE
+    """Set ``nll`` (N,) in rows ``first`` to ``last`` to -log p of ``targets`` (N,), given N rows of
+    outputs."""
+    vocab_size, at_once = weights.spec.vocab_size, logits.shape[1]
+    for start in range(first, last, at_once):
+        num_rows = min(at_once, last - start)
+        some = outputs[start : start + num_rows].reshape(1, num_rows, outputs.shape[1])
+        output_logits(weights, some, BatchRows(int(ZERO), num_rows), logits)
         for row in range(num_rows):
-            nll[start + row] = _nll_of_row(logits, row, targets[start + row], largest, totals)
+            for column in range(vocab_size, logits.shape[2]):
+                logits[0, row, column] = _NONE  # there are no logits beyond the vocabulary
+            nll[start + row] = _nll_of_row(logits[0, row], targets[start + row], sums)
 
 
 def nll_of_outputs(
-    weights: PackedWeights, outputs: Panels, targets: Tokens, num_threads: int
+    weights: PackedWeights, outputs: Steps, targets: Tokens, num_threads: int
 ) -> Nll:
-    """Return -log p of ``targets`` (N,) in double precision, given the last N outputs of the last
-    layer."""
-    nll = np.empty(len(targets))
+    """Return -log p of ``targets`` (T, B) in double precision, given what the last layer
+    outputs."""
+    nll = np.empty(targets.size)
 
     def work(first: int, last: int) -> None:
-        logits = empty_panels(_ROWS, weights.spec.vocab_size)
-        largest, totals = np.zeros(_NUM_SUMS, np.float32), np.zeros(_NUM_SUMS)
-        _nll_of_some_outputs(weights, outputs, targets, logits, largest, totals, nll, first, last)
+        logits = empty_rows(1, _ROWS, weights.spec.vocab_size)
+        _nll_of_some_outputs(
+            weights,
+            outputs.reshape(nll.size, outputs.shape[2]),
+            targets.reshape(-1),
+            logits,
+            np.zeros((2, _NUM_SUMS)),
+            nll,
+            first,
+            last,
+        )
 
     for_each(work, split_rows(len(nll), num_threads), num_threads)
-    return nll
+    return nll.reshape(targets.shape)

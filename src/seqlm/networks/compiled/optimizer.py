@@ -1,7 +1,6 @@
 """Gradient clipping, and the steps of SGD and AdamW, on the flat arrays of a compiled network."""
 
 import math
-from typing import Literal
 
 import numpy as np
 from numpy import float64
@@ -9,6 +8,7 @@ from numpy.typing import NDArray
 
 from seqlm.core.compiling import jit_entry
 from seqlm.networks.compiled.weights import Flat
+from seqlm.networks.network import OptimizerName
 
 BETA1, BETA2, EPSILON = 0.9, 0.999, 1e-8
 """The decay rates of AdamW's two means, and what keeps it from dividing by 0: PyTorch's values."""
@@ -19,37 +19,36 @@ class FlatOptimizer:
     """SGD or AdamW (Loshchilov and Hutter 2019) that changes weights by gradients, in place."""
 
     def __init__(
-        self,
-        name: Literal["sgd", "adamw"],
-        weights: Flat,
-        gradients: Flat,
-        weight_decay: float = 0.0,
+        self, name: OptimizerName, weights: Flat, gradients: Flat, weight_decay: float = 0.0
     ) -> None:
         """``weights`` and ``gradients`` are flat arrays; only AdamW uses the weight decay."""
         self._weights, self._gradients, self._weight_decay = weights, gradients, weight_decay
-        self.state: dict[str, NDArray[np.floating]] = {}
-        """AdamW's means of gradients and of their squares, and its decay rates to the power t."""
+        self._state: dict[str, NDArray[np.floating]] = {}
         if name == "adamw":
-            self.state = {
+            self._state = {
                 "mean": np.zeros_like(weights),
                 "square": np.zeros_like(weights),
                 "powers": np.ones(2),
             }
 
+    def state(self) -> dict[str, NDArray[np.floating]]:
+        """AdamW's means of gradients and of their squares, and its decay rates to the power t."""
+        return self._state
+
     def step(self, lr: float) -> None:
         """Change the weights by their gradients."""
-        if not self.state:
+        if not self._state:
             _sgd_step(self._weights, self._gradients, np.float32(lr))
             return
         # Multiplied step by step: the powers of a mathematical library depend on the machine.
-        powers = self.state["powers"]
+        powers = self._state["powers"]
         powers *= (BETA1, BETA2)
         first, second = (1 - powers).tolist()
         _adamw_step(
             self._weights,
             self._gradients,
-            self.state["mean"],
-            self.state["square"],
+            self._state["mean"],
+            self._state["square"],
             np.float32(1 - lr * self._weight_decay),
             np.float32(lr / first),
             np.float32(math.sqrt(second)),
@@ -63,7 +62,7 @@ def clip(gradients: Flat, max_norm: float) -> float:
     """
     norm = math.sqrt(_sum_of_squares(gradients, np.zeros(_NUM_SUMS)))
     if norm > max_norm:
-        _scale(gradients, np.float32(max_norm / norm))
+        gradients *= np.float32(max_norm / norm)
     return norm
 
 
@@ -81,12 +80,6 @@ def _sum_of_squares(values: Flat, sums: NDArray[np.float64]) -> float:
     for k in range(_NUM_SUMS):
         total += sums[k]
     return total
-
-
-@jit_entry
-def _scale(values: Flat, factor: np.float32) -> None:
-    for index in range(len(values)):
-        values[index] *= factor
 
 
 @jit_entry

@@ -11,7 +11,7 @@ import itertools
 import sys
 import threading
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numba import types
@@ -21,12 +21,12 @@ from numpy.typing import NDArray
 from seqlm.core.compiling import jit_entry, jit_inline, jit_internal
 from seqlm.networks.compiled.tiles import ROWS
 
-Control = NDArray[np.int64]
+Sync = NDArray[np.int64]
 
 _CACHE_LINE = 8
 """Numbers of a cache line: each number that threads wait for has one of its own."""
-_TASK, _ARRIVALS, _STOP = (index * _CACHE_LINE for index in range(3))
-"""Places in the control array."""
+_TASKS_ANNOUNCED, _ARRIVALS, _STOP = (index * _CACHE_LINE for index in range(3))
+"""Places in the array."""
 _SPINS, _YIELDS = 60_000, 60_000
 """Turns of waiting before the first yield, a third of a millisecond, and from there before the
 first nap: some hundredths of a second, longer than what an optimiser does between two
@@ -40,21 +40,30 @@ _yield = types.ExternalFunction(YIELD, types.int32())
 _sleep = types.ExternalFunction(SLEEP, types.int32(types.int32))
 
 
+class Member(NamedTuple):
+    """One of the threads of a team."""
+
+    thread: int
+    num_threads: int
+    sync: Sync
+
+
 @intrinsic
-def _fetch_add(_typing: Any, control: Any, _place: Any, _amount: Any) -> Any:
-    """Add atomically to a number of the control array and return what it was."""
+def _fetch_add(_typing: Any, sync: Any, _place: Any, _amount: Any) -> Any:
+    """Add atomically to a number of the array and return what it was."""
 
     def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
         array = context.make_array(signature.args[0])(context, builder, values[0])
         pointer = builder.gep(array.data, [values[1]])
         return builder.atomic_rmw("add", pointer, values[2], "seq_cst")
 
-    return types.int64(control, types.int64, types.int64), generate
+    return types.int64(sync, types.int64, types.int64), generate
 
 
-def new_control() -> Control:
-    """Return the array by which the members of a team meet."""
-    return np.zeros(3 * _CACHE_LINE, np.int64)
+def new_team(num_threads: int) -> list[Member]:
+    """Return the members of a team."""
+    sync = np.zeros(3 * _CACHE_LINE, np.int64)
+    return [Member(thread, num_threads, sync) for thread in range(num_threads)]
 
 
 @jit_internal
@@ -67,47 +76,42 @@ def _wait(turns: int) -> None:
 
 
 @jit_internal
-def _load(control: Control, place: int) -> int:
-    return _fetch_add(control, place, 0)
-
-
-@jit_internal
-def barrier(control: Control, size: int) -> None:
-    """Wait until all ``size`` members are here, or the team stops."""
-    arrived = _fetch_add(control, _ARRIVALS, 1)
-    all_arrived = (arrived // size + 1) * size
+def barrier(member: Member) -> None:
+    """Wait until all threads are here, or the team stops."""
+    num_threads, sync = member.num_threads, member.sync
+    arrived = _fetch_add(sync, _ARRIVALS, 1)
+    all_arrived = (arrived // num_threads + 1) * num_threads
     turns = 0
-    while _load(control, _ARRIVALS) < all_arrived and not _load(control, _STOP):
+    while _fetch_add(sync, _ARRIVALS, 0) < all_arrived and not _fetch_add(sync, _STOP, 0):
         turns += 1
         _wait(turns)
 
 
 @jit_entry
-def _fetch_add_from_python(control: Control, place: int, amount: int) -> int:
-    return _fetch_add(control, place, amount)
+def _fetch_add_from_python(sync: Sync, place: int, amount: int) -> int:
+    return _fetch_add(sync, place, amount)
 
 
 @jit_inline
-def member_range(count: int, step: int, member: int, size: int) -> tuple[int, int]:
-    """Return where a member's part of ``count`` things begins and ends, cut at multiples of
+def share(count: int, step: int, member: Member) -> tuple[int, int]:
+    """Return where a thread's part of ``count`` things begins and ends, cut at multiples of
     ``step``."""
-    steps = (count + step - 1) // step
-    return min(steps * member // size * step, count), min(
-        steps * (member + 1) // size * step, count
-    )
+    steps, thread, num_threads = (count + step - 1) // step, member.thread, member.num_threads
+    first, last = steps * thread // num_threads, steps * (thread + 1) // num_threads
+    return min(first * step, count), min(last * step, count)
 
 
 @jit_internal
-def wait_for_task(member: int, control: Control, number: int) -> bool:
+def wait_for_task(member: Member, number: int) -> bool:
     """Wait until task ``number`` is announced; return false when the team stops.
 
-    Member 0 announces the tasks. It is called once for each, so for it every task is number 1.
+    Thread 0 announces the tasks. It is called once for each, so for it every task is number 1.
     """
-    if member == 0:
+    if member.thread == 0:
         return number == 1
-    turns = 0
-    while _load(control, _TASK) < number:
-        if _load(control, _STOP):
+    turns, sync = 0, member.sync
+    while _fetch_add(sync, _TASKS_ANNOUNCED, 0) < number:
+        if _fetch_add(sync, _STOP, 0):
             return False
         turns += 1
         _wait(turns)
@@ -115,45 +119,45 @@ def wait_for_task(member: int, control: Control, number: int) -> bool:
 
 
 class Team:
-    """``size`` threads, the caller's among them, that do the same compiled work on the same arrays
-    again and again."""
+    """Threads, the caller's among them, that do the same compiled work on the same arrays again and
+    again."""
 
-    def __init__(self, size: int, serve: Callable[..., None], buffers: Any) -> None:
+    def __init__(self, num_threads: int, serve: Callable[..., None], buffers: Any) -> None:
         """Start the other threads.
 
-        ``serve(member, size, control, buffers)`` is compiled code that does a member's part of
-        every task that :func:`wait_for_task` announces.
+        ``serve(member, buffers)`` is compiled code that does a thread's part of every task that
+        :func:`wait_for_task` announces.
         """
-        self.buffers, self._serve, self.size = buffers, serve, size
-        self._control = new_control()
+        self.buffers, self._serve, self._members = buffers, serve, new_team(num_threads)
+        self._sync = self._members[0].sync
         self._failure: Exception | None = None
         self._threads = [
             threading.Thread(target=self._work, args=(member,), daemon=True)
-            for member in range(1, size)
+            for member in self._members[1:]
         ]
         for thread in self._threads:
             thread.start()
 
     def run(self) -> None:
-        """Do one task, all members together. Raises what a member raised."""
-        _fetch_add_from_python(self._control, _TASK, 1)
-        self._serve(0, self.size, self._control, self.buffers)
+        """Do one task, all threads together. Raises what a thread raised."""
+        _fetch_add_from_python(self._sync, _TASKS_ANNOUNCED, 1)
+        self._serve(self._members[0], self.buffers)
         if self._failure is not None:
             raise self._failure
 
     def close(self) -> None:
         """End the other threads."""
-        _fetch_add_from_python(self._control, _STOP, 1)
+        _fetch_add_from_python(self._sync, _STOP, 1)
         for thread in self._threads:
             thread.join()
 
-    def _work(self, member: int) -> None:
+    def _work(self, member: Member) -> None:
         try:
-            self._serve(member, self.size, self._control, self.buffers)
+            self._serve(member, self.buffers)
         except Exception as error:
-            # The others would wait for this member at the next barrier.
+            # The others would wait for this thread at the next barrier.
             self._failure = error
-            _fetch_add_from_python(self._control, _STOP, 1)
+            _fetch_add_from_python(self._sync, _STOP, 1)
 
 
 def split_rows(num_rows: int, num_threads: int) -> list[tuple[int, int]]:

@@ -8,10 +8,19 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from seqlm.core.compiling import ZERO, jit_entry, jit_inline
+from seqlm.core.compiling import jit_entry, jit_inline, jit_internal
 from seqlm.networks.compiled.cells import LAYOUTS, CellLayout
-from seqlm.networks.compiled.team import member_range
-from seqlm.networks.compiled.tiles import WIDTH, Matrix, Panels, copy, empty_panels, padded
+from seqlm.networks.compiled.team import Member, share
+from seqlm.networks.compiled.tiles import (
+    WIDTH,
+    Matrix,
+    Panels,
+    Stack,
+    empty_panels,
+    empty_rows,
+    padded,
+    to_panels,
+)
 from seqlm.networks.settings import NetworkSettings
 
 Flat = NDArray[np.float32]
@@ -19,7 +28,7 @@ Flat = NDArray[np.float32]
 Shapes = dict[str, tuple[int, ...]]
 """Of the parameters, by name, in the order in which they follow one another in the flat array."""
 
-KINDS_WITH_LOOPS = ("scratch", "rnn", "gru", "lstm")
+COMPILED_MODELS = ("scratch", "rnn", "gru", "lstm")
 _EMBEDDING, _OUTPUT, _OUTPUT_BIAS = "embedding.weight", "output.weight", "output.bias"
 _OF_LAYER = ("weight_ih", "weight_hh", "bias_ih", "bias_hh")
 _ABSENT = -1
@@ -115,67 +124,68 @@ def _layers(settings: NetworkSettings) -> list[list[str]]:
 
 
 class PackedWeights(NamedTuple):
-    """The parameters in panels, from inputs to outputs, and for training from outputs to inputs, as
-    gradients go."""
+    """The parameters as the loops read them: matrices in panels, from inputs to outputs, and for
+    training from outputs to inputs, as gradients go."""
 
     spec: NetworkSpec
     embedding: Matrix
     """(V, E), a view of the flat array."""
-    table: Panels
-    """What a one-hot token adds to the first layer's sums, bias included: (panels of all blocks, V,
-    WIDTH)."""
-    inputs: NDArray[np.float32]
-    """(L, panels of the input blocks, inputs, WIDTH)."""
-    recurrent: NDArray[np.float32]
-    """(L, panels of the state blocks, hidden units, WIDTH)."""
-    bias: NDArray[np.float32]
-    """(L, panels of all blocks, 1, WIDTH)."""
+    table: Stack
+    """(gates, V, h): what a one-hot token adds to the first layer's sums, bias included."""
+    bias: Stack
+    """(L, blocks, h)."""
+    output_bias: Flat
+    """(V,)."""
+    inputs: Stack
+    """(L, gates, panels of h, inputs, WIDTH), the gates in the order of the blocks, as below."""
+    recurrent: Stack
+    """(L, gates, panels of h, h, WIDTH)."""
     outputs: Panels
-    output_bias: Panels
-    inputs_back: NDArray[np.float32]
-    """(L, panels of inputs, input blocks, WIDTH)."""
-    recurrent_back: NDArray[np.float32]
-    """(L, panels of hidden units, state blocks, WIDTH)."""
+    """(panels of V, h, WIDTH)."""
+    inputs_back: Stack
+    """(L, gates, panels of inputs, h, WIDTH)."""
+    recurrent_back: Stack
+    """(L, gates, panels of h, h, WIDTH)."""
     outputs_back: Panels
+    """(panels of h, V, WIDTH)."""
 
 
 def empty_packed(spec: NetworkSpec, flat: Flat, *, for_training: bool = False) -> PackedWeights:
-    """Return space for the parameters of ``flat`` in panels; without ``for_training`` the way back
-    has no panels."""
-    hiddens, layers, gates = padded(spec.num_hiddens), len(spec.layers), len(spec.cell.input_blocks)
+    """Return space for the parameters of ``flat``; without ``for_training`` the way back has no
+    panels."""
+    layers, gates, blocks = len(spec.layers), len(spec.cell.input_blocks), spec.cell.num_blocks
     vocab_size, embedding_size = spec.vocab_size, spec.embedding_size
+    units, inputs = padded(spec.num_hiddens), max_inputs(spec)
+    size = vocab_size * embedding_size
     return PackedWeights(
         spec=spec,
-        embedding=flat[spec.embedding :][: vocab_size * embedding_size].reshape(
-            vocab_size, embedding_size
-        ),
-        table=empty_panels(vocab_size, 0 if embedding_size else spec.cell.num_blocks * hiddens),
-        inputs=empty_panels(max_inputs(spec), gates * hiddens, layers),
-        recurrent=empty_panels(hiddens, gates * hiddens, layers),
-        bias=empty_panels(1, spec.cell.num_blocks * hiddens, layers),
-        outputs=empty_panels(hiddens, vocab_size),
-        output_bias=empty_panels(1, vocab_size),
-        inputs_back=empty_panels(gates * hiddens, max_inputs(spec) * for_training, layers),
-        recurrent_back=empty_panels(gates * hiddens, hiddens * for_training, layers),
-        outputs_back=empty_panels(padded(vocab_size), hiddens * for_training),
+        embedding=flat[spec.embedding :][:size].reshape(vocab_size, embedding_size),
+        table=empty_rows(gates, vocab_size, 0 if embedding_size else units),
+        bias=empty_rows(layers, blocks, units),
+        output_bias=empty_rows(vocab_size),
+        inputs=empty_panels(layers, gates, inputs, units),
+        recurrent=empty_panels(layers, gates, units, units),
+        outputs=empty_panels(units, vocab_size),
+        inputs_back=empty_panels(layers, gates, units, inputs * for_training),
+        recurrent_back=empty_panels(layers, gates, units, units * for_training),
+        outputs_back=empty_panels(padded(vocab_size), units * for_training),
     )
 
 
 def max_inputs(spec: NetworkSpec) -> int:
-    """Return the largest number of inputs that a layer multiplies, in whole panels."""
+    """Return the largest number of inputs that a layer multiplies, padded."""
     return padded(max(spec.embedding_size, spec.num_hiddens if len(spec.layers) > 1 else 0))
 
 
 @jit_inline
-def weight_matrix(
+def matrix_of(
     spec: NetworkSpec, flat: Flat, start: int, num_inputs: int, num_outputs: int
 ) -> Matrix:
-    """Return the part of the flat array from ``start`` on as a matrix, which has a row for each
-    input or output."""
-    rows, columns = num_outputs, num_inputs
+    """Return the part of the flat array from ``start`` on as a matrix (inputs, outputs)."""
+    part = flat[start : start + num_inputs * num_outputs]
     if spec.is_input_major:
-        rows, columns = num_inputs, num_outputs
-    return flat[start : start + rows * columns].reshape(rows, columns)
+        return part.reshape(num_inputs, num_outputs)
+    return part.reshape(num_outputs, num_inputs).T
 
 
 @jit_inline
@@ -185,90 +195,66 @@ def is_one_hot(spec: NetworkSpec, layer: int) -> bool:
 
 
 @jit_inline
-def num_inputs(spec: NetworkSpec, layer: int) -> int:
-    """Return how many inputs a layer has."""
-    if layer > 0:
-        return spec.num_hiddens
-    return spec.vocab_size if spec.embedding_size == 0 else spec.embedding_size
+def gate_matrix(spec: NetworkSpec, flat: Flat, layer: int, operand: int, gate: int) -> Matrix:
+    """Return the matrix of a gate: ``operand`` 0 is the layer's input, 1 the state before."""
+    size = units = spec.num_hiddens
+    if layer == 0 and operand == 0:
+        size = spec.embedding_size or spec.vocab_size
+    return matrix_of(spec, flat, spec.layers[layer, operand] + gate * size * units, size, units)
+
+
+@jit_internal
+def _pack_matrix(matrix: Matrix, panels: Panels, panels_back: Panels, member: Member) -> None:
+    """Copy a thread's part of a matrix (inputs, outputs) into panels, and of its transpose."""
+    first, last = share(len(panels), 1, member)
+    to_panels(matrix, panels, first, last)
+    first, last = share(len(panels_back), 1, member)
+    to_panels(matrix.T, panels_back, first, last)
 
 
 @jit_entry
-def pack(flat: Flat, packed: PackedWeights, member: int, size: int) -> None:
-    """Copy a member's part of the parameters into panels."""
-    spec, units, num_gates = (
-        packed.spec,
-        packed.spec.num_hiddens,
-        len(packed.spec.cell.input_blocks),
-    )
-    is_transposed = not spec.is_input_major
-    panels = packed.recurrent.shape[1] // num_gates
-    first, last = member_range(panels, 1, member, size)
-    first_input, last_input = member_range(packed.inputs_back.shape[1], 1, member, size)
-    first_back, last_back = member_range(packed.recurrent_back.shape[1], 1, member, size)
+def pack(flat: Flat, packed: PackedWeights, member: Member) -> None:
+    """Copy a thread's part of the parameters."""
+    spec = packed.spec
+    first, last = share(packed.bias.shape[2], WIDTH, member)
     for layer in range(len(spec.layers)):
-        starts, size_in = spec.layers[layer], num_inputs(spec, layer)
-        inputs = packed.table if is_one_hot(spec, layer) else packed.inputs[layer]
-        for gate in range(num_gates):
-            block = spec.cell.input_blocks[gate] * panels
-            matrix = weight_matrix(spec, flat, starts[0] + gate * units * size_in, size_in, units)
-            copy(matrix, is_transposed, inputs[block : block + panels], ZERO, first, last, False)
-            if not is_one_hot(spec, layer):
-                back = packed.inputs_back[layer]
-                copy(matrix, not is_transposed, back, block * WIDTH, first_input, last_input, False)
-            block = gate * panels
-            matrix = weight_matrix(spec, flat, starts[1] + gate * units * units, units, units)
-            copy(
-                matrix,
-                is_transposed,
-                packed.recurrent[layer][block : block + panels],
-                ZERO,
-                first,
-                last,
-                False,
-            )
-            copy(
-                matrix,
-                not is_transposed,
-                packed.recurrent_back[layer],
-                block * WIDTH,
-                first_back,
-                last_back,
-                False,
-            )
         _pack_bias(flat, layer, packed, first, last)
-    matrix = weight_matrix(spec, flat, spec.outputs, units, spec.vocab_size)
-    first, last = member_range(packed.outputs_back.shape[0], 1, member, size)
-    copy(matrix, not is_transposed, packed.outputs_back, ZERO, first, last, False)
-    first, last = member_range(packed.outputs.shape[0], 1, member, size)
-    copy(matrix, is_transposed, packed.outputs, ZERO, first, last, False)
-    for token in range(first * WIDTH, min(last * WIDTH, spec.vocab_size)):
-        packed.output_bias[token // WIDTH, 0, token % WIDTH] = flat[spec.output_bias + token]
+        for gate in range(len(spec.cell.input_blocks)):
+            block = spec.cell.input_blocks[gate]
+            for operand in range(2):
+                matrix = gate_matrix(spec, flat, layer, operand, gate)
+                if operand == 1:
+                    back = packed.recurrent_back[layer, gate]
+                    _pack_matrix(matrix, packed.recurrent[layer, gate], back, member)
+                elif is_one_hot(spec, layer):
+                    _pack_table(matrix, packed.bias[0, block], packed.table[block], first, last)
+                else:
+                    back = packed.inputs_back[layer, block]
+                    _pack_matrix(matrix, packed.inputs[layer, block], back, member)
+    matrix = matrix_of(spec, flat, spec.outputs, spec.num_hiddens, spec.vocab_size)
+    _pack_matrix(matrix, packed.outputs, packed.outputs_back, member)
+    for token in range(spec.vocab_size):
+        packed.output_bias[token] = flat[spec.output_bias + token]
 
 
-@jit_inline
+@jit_internal
 def _pack_bias(flat: Flat, layer: int, packed: PackedWeights, first: int, last: int) -> None:
-    """Add up the biases in panels ``first`` to ``last`` of every block, and into the table if there
-    is one."""
+    """Add up the biases of the units ``first`` to ``last``."""
     spec, bias = packed.spec, packed.bias[layer]
-    _, _, input_bias, state_bias = spec.layers[layer]
-    panels = packed.recurrent.shape[1] // len(spec.cell.input_blocks)
-    num_input_panels = packed.inputs.shape[1]
-    for block in range(0, bias.shape[0], panels):
-        bias[block + first : block + last] = 0
+    _, _, input_start, state_start = spec.layers[layer]
+    bias[:, first:last] = 0
     for gate in range(len(spec.cell.input_blocks)):
-        input_block = spec.cell.input_blocks[gate]
-        state_block = spec.cell.first_state_block + gate
-        for unit in range(first * WIDTH, min(last * WIDTH, spec.num_hiddens)):
-            p, k, place = unit // WIDTH, unit % WIDTH, gate * spec.num_hiddens + unit
-            bias[input_block * panels + p, 0, k] += flat[input_bias + place]
-            if state_bias >= 0:
-                bias[state_block * panels + p, 0, k] += flat[state_bias + place]
-    if is_one_hot(spec, layer):
-        for block in range(0, bias.shape[0], panels):
-            for p in range(block + first, block + last):
-                for token in range(spec.vocab_size):
-                    for k in range(WIDTH):
-                        product = (
-                            packed.table[p, token, k] if p < num_input_panels else np.float32(0)
-                        )
-                        packed.table[p, token, k] = product + bias[p, 0, k]
+        input_block, state_block = spec.cell.input_blocks[gate], spec.cell.first_state_block + gate
+        for unit in range(first, min(last, spec.num_hiddens)):
+            place = gate * spec.num_hiddens + unit
+            bias[input_block, unit] += flat[input_start + place]
+            if state_start >= 0:
+                bias[state_block, unit] += flat[state_start + place]
+
+
+@jit_internal
+def _pack_table(matrix: Matrix, bias: Flat, table: Matrix, first: int, last: int) -> None:
+    """Set columns ``first`` to ``last`` of a table (V, h) to those of a matrix plus the bias."""
+    for token in range(len(table)):
+        for unit in range(first, min(last, matrix.shape[1])):
+            table[token, unit] = matrix[token, unit] + bias[unit]

@@ -116,9 +116,8 @@ def _packed_in_memory(ids: Ids, vocab_size: int, highest: int) -> list[Part]:
     """
     if highest == 1:
         return []
-    dtype = (
-        np.uint32 if vocab_size**highest <= 2**32 else np.int64
-    )  # the smaller ones are sorted in half the time
+    # Smaller integers are sorted in half the time.
+    dtype = np.uint32 if vocab_size**highest <= 2**32 else np.int64
     keys = _keys(_columns(ids, highest), vocab_size, dtype)
     keys.sort()
     borders = _borders(keys)

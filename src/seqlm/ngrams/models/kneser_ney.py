@@ -56,9 +56,8 @@ class OrderStatistics:
         totals = table.sum_by_context(lambda rows: adjusted[rows])
         backoffs = table.sum_by_context(lambda rows: _discounts_of(adjusted[rows], discounts))
         np.divide(backoffs, totals, out=backoffs, where=totals > 0)
-        backoffs[totals == 0] = (
-            1  # a context that was never continued leaves everything to the order below
-        )
+        # A context that was never continued leaves everything to the order below.
+        backoffs[totals == 0] = 1
         smallest = np.min_scalar_type(int(totals.max()))
         return cls(adjusted, totals.astype(smallest), backoffs, discounts)
 
@@ -177,9 +176,8 @@ class KneserNey(NGramModel):
         if self.unknown == "uniform":
             return known
         num_once = int(np.count_nonzero(self.counts.table(1).counts[1:] == 1))
-        share = num_once / max(
-            int(self.statistics[0].totals[0]), num_once + 1
-        )  # below 1 if all tokens occur once
+        # Below 1 even if all tokens occur once.
+        share = num_once / max(int(self.statistics[0].totals[0]), num_once + 1)
         known *= 1 - share
         known[0] += share
         return known

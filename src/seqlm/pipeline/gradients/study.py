@@ -89,7 +89,7 @@ def train_briefly(
     for index in range(params.num_minibatches):
         window = draw_windows(ids, BATCH_SIZE, params.num_steps, rng)
         inputs, targets, state = window[:, :-1], window[:, 1:], network.initial_state(BATCH_SIZE)
-        nll, _ = network.compute_gradients(inputs, targets, state, keep=draw())
+        nll, _ = network.compute_gradients(inputs, targets, state, gradient_mask=draw())
         norm = float(network.clip_gradients(_GRAD_CLIP))
         if not math.isfinite(norm + float(nll_array(nll).sum())):
             return
@@ -151,7 +151,7 @@ def draw_gradients(
     draws = []
     for _ in range(num_draws):
         factors = truncation.draw(inputs.shape[1], len(windows), rng)
-        network.compute_gradients(inputs, targets, state, keep=factors)
+        network.compute_gradients(inputs, targets, state, gradient_mask=factors)
         draws.append(np.concatenate(list(map(np.ravel, network.gradients)), dtype=np.float64))
     return np.stack(draws)
 
@@ -298,7 +298,7 @@ def _reach_of_model(task: Task, model: str) -> tuple[pd.DataFrame, pd.DataFrame]
         for moment, lags in norms.items()
     )
     radius = {"model": model, "minibatch": radii.keys(), "spectral_radius": radii.values()}
-    return reach, pd.DataFrame(radius)
+    return reach, pd.DataFrame(radius).astype({"minibatch": int})  # also where there are none
 
 
 def small_network(task: Task, name: str, seed: int) -> Network:

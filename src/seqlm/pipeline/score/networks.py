@@ -5,8 +5,8 @@ from itertools import product
 
 from seqlm.core.layout import Layout
 from seqlm.core.progress import Log
+from seqlm.models.index import Models
 from seqlm.models.networks import DynamicNetwork, StaticNetwork, train_gradient_rms
-from seqlm.models.opening import ModelOpener
 from seqlm.models.scored_text import Ids
 from seqlm.pipeline.score.heldout import Heldout
 from seqlm.pipeline.score.scores import (
@@ -32,7 +32,7 @@ def score_run(layout: Layout, run: str, params: ScoreParams, log: Log) -> None:
 def _scores(layout: Layout, run: str, dynamic: DynamicParams | None, log: Log) -> Iterator[Scores]:
     """Yield the scores of a network and, if it saw all of train and it helps on val, as it keeps
     learning."""
-    model = ModelOpener(layout).network(run)
+    model = Models(layout, device=None).network(run)
     heldout = Heldout(layout, model.vocab.kind)
     yield score_model(model, heldout)
     if dynamic is not None and model.info.train_tokens is None:

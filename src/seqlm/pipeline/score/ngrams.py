@@ -16,10 +16,10 @@ from seqlm.core.layout import Layout
 from seqlm.core.metrics import Nll
 from seqlm.core.progress import Log
 from seqlm.core.stored import Stored
+from seqlm.models.index import Models
 from seqlm.models.info import dynamic_ngram_info
 from seqlm.models.language_model import LanguageModel
 from seqlm.models.ngrams import MAX_TOKENS, NGram
-from seqlm.models.opening import ModelOpener
 from seqlm.models.scored_text import Ids
 from seqlm.ngrams.counts.counting import count_ngrams
 from seqlm.ngrams.models.base import token_nll
@@ -55,12 +55,12 @@ def score_kind(layout: Layout, kind: Kind, params: ScoreParams, log: Log) -> Non
 def _scores(
     layout: Layout, kind: Kind, dynamic: DynamicCountsParams | None, log: Log
 ) -> Iterator[Scores]:
-    opener = ModelOpener(layout)
-    counted, infos, tokens = opener.vocab(kind), opener.ngram_infos(kind), [kind]
-    _log_fallbacks([opener.ngram(info) for info in infos if info.train_tokens is None], log)
+    models = Models(layout, device=None)
+    counted, infos, tokens = models.vocab(kind), models.ngram_infos(kind), [kind]
+    _log_fallbacks([models.ngram(info) for info in infos if info.train_tokens is None], log)
     num_tokens = counted.splits["train"].num_tokens
     if kind == "word" and _is_read_as_characters(counted, log):
-        infos += opener.char_from_words_infos()
+        infos += models.char_from_words_infos()
         tokens.append("char")
     if dynamic is not None and num_tokens <= MAX_TOKENS:
         order = min(dynamic.order[kind], num_tokens)
@@ -71,7 +71,7 @@ def _scores(
             f"{MAX_TOKENS:,}"
         )
     heldout_of = cache(partial(Heldout, layout))
-    yield from (score_model(opener.ngram(info), heldout_of(info.token)) for info in infos)
+    yield from (score_model(models.ngram(info), heldout_of(info.token)) for info in infos)
 
 
 def _is_read_as_characters(words: Vocab, log: Log) -> bool:

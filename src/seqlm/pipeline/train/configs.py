@@ -33,3 +33,32 @@ def read_config(path: Path) -> RunConfig:
             f"there is no run {path.stem!r}, only {', '.join(run_names(path.parent))}"
         )
     return check(read_json(path), path.stem, RunConfig, source=str(path))
+
+
+_OF_CHAPTER = {
+    "token": "char",
+    "activation": "tanh",
+    "num_layers": 1,
+    "embedding": "one_hot",
+    "dropout": 0.0,
+    "batch_size": 32,
+    "num_steps": 35,
+    "max_tokens": 10_000,
+    "optimizer": "sgd",
+    "lr": 1.0,
+    "schedule": "constant",
+    "grad_clip": 1.0,
+    "truncation": "regular",
+    "num_epochs": 500,
+    "token_budget": None,
+    "patience": None,
+    "checkpoint": "last",
+}
+"""The settings of sections 8.5 and 8.6, with random or sequential sampling."""
+_HIDDENS_OF_CHAPTER = {"scratch": 512, "rnn": 256}
+
+
+def is_of_chapter(config: RunConfig) -> bool:
+    """Return whether a run's settings are those of sections 8.5 and 8.6."""
+    settings = _OF_CHAPTER | {"num_hiddens": _HIDDENS_OF_CHAPTER.get(config.model)}
+    return all(getattr(config, name) == value for name, value in settings.items())

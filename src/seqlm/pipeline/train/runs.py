@@ -10,7 +10,7 @@ from seqlm.core.files import write_json, write_table
 from seqlm.core.layout import Layout
 from seqlm.models.info import network_info
 from seqlm.networks.building import save_network
-from seqlm.pipeline.train.configs import read_config
+from seqlm.pipeline.train.configs import is_of_chapter, read_config
 from seqlm.pipeline.train.interrupts import remove_checkpoints, run_lock, stop_at_ctrl_c
 from seqlm.pipeline.train.results import describe_samples, sample_prefix, summarise
 from seqlm.train.callbacks import (
@@ -83,7 +83,7 @@ def _for_one_process(config: RunConfig) -> RunConfig:
 
 def _write(layout: Layout, config: RunConfig, trainer: Trainer, vocab: Vocab, prefix: str) -> None:
     run, (_, weights) = config.run, trainer.chosen_weights()
-    info = asdict(network_info(config, vocab))
+    info = asdict(network_info(config, vocab)) | {"as_in_chapter": is_of_chapter(config)}
     defaults = config.model_dump(include={"device", "num_threads"})
     save_network(layout.run(run), run, config, vocab.key, weights, info, defaults)
     samples = describe_samples(trainer.progress.samples, vocab, prefix)

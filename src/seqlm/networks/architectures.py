@@ -1,4 +1,4 @@
-"""The kinds of networks, by the names that the setting ``train.model`` takes.
+"""The architectures of networks, by the names that the setting ``train.model`` takes.
 
 They are named as ``module:callable`` and imported when one is made: settings are checked without
 PyTorch.
@@ -8,8 +8,8 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 
-class NetworkKind(NamedTuple):
-    """A kind of network: how it is made, and which settings it does not let vary."""
+class Architecture(NamedTuple):
+    """An architecture: how it is made, and which settings it does not let vary."""
 
     network: str
     """A callable that gets the settings and the vocabulary size, and returns a
@@ -26,15 +26,15 @@ class NetworkKind(NamedTuple):
 _LAYERS = "seqlm.networks.framework:FrameworkRNN"
 _RNN = {"num_heads": 1, "truncation": "regular"}
 
-NETWORK_KINDS = {
-    "gru": NetworkKind(_LAYERS, _RNN | {"activation": "tanh"}),
-    "lstm": NetworkKind(_LAYERS, _RNN | {"activation": "tanh"}),
-    "rnn": NetworkKind(_LAYERS, _RNN),
-    "scratch": NetworkKind(
+ARCHITECTURES = {
+    "gru": Architecture(_LAYERS, _RNN | {"activation": "tanh"}),
+    "lstm": Architecture(_LAYERS, _RNN | {"activation": "tanh"}),
+    "rnn": Architecture(_LAYERS, _RNN),
+    "scratch": Architecture(
         "seqlm.networks.scratch:ScratchRNN",
         {"num_layers": 1, "num_heads": 1, "embedding": "one_hot", "dropout": 0.0},
     ),
-    "transformer": NetworkKind(
+    "transformer": Architecture(
         "seqlm.networks.transformer:Transformer",
         {
             "activation": "tanh",
