@@ -47,4 +47,7 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    try:
+        sys.exit(main())
+    except KeyboardInterrupt:  # the stages have saved their checkpoints
+        sys.exit(130)

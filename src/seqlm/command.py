@@ -30,6 +30,8 @@ if TYPE_CHECKING:
     from seqlm.models.surprisals import Score
 
 NGRAM_MODELS = ("kneser-ney", "laplace")
+_NOT_SET = {"texts", "smoothing", "progress"}
+"""Arguments of the functions that ``fit`` calls which its own arguments decide."""
 _STDIN = Path("-")
 _PATH = click.Path(path_type=Path, allow_dash=True)
 
@@ -100,7 +102,10 @@ def fit(texts: Sequence[Path], output: Path, settings: Sequence[str], **options:
     if output.exists() and (not output.is_dir() or any(output.iterdir())):
         raise ParamsError(f"{output}: exists: name a new folder")
     given = {name: value for name, value in options.items() if value is not None}
-    given |= dict(map(_setting, settings))
+    for name, value in map(_setting, settings):
+        if name in options or name in _NOT_SET:
+            raise ParamsError(f"--set {name}: an argument or an option of its own decides this")
+        given[name] = value
     architecture, quiet = given.pop("model"), given.pop("quiet")
     contents = [_read(path) for path in texts]
     if architecture in NGRAM_MODELS:

@@ -152,6 +152,7 @@ def test_a_trained_network_continues_with_another_text(lstm: Any, tmp_path: Path
         (["the sea " * 50], {"checkpoint": "last"}, "checkpoint = 'last': should be the path of a file"),
         ([3], {}, "texts must be a string or several, not int"),
         ([Path("x")], {}, "pass its text, with read_text"),
+        (["the sea " * 50], {"val": __file__}, "test_fit_network.py' is a file: pass its text"),
         (["the sea " * 50], {"by": "word", "min_freq": 51}, "min_freq = 51: no word of the texts occurs so often"),
     ],
 )
@@ -160,6 +161,20 @@ def test_wrong_arguments_are_errors_of_one_line(arguments: list[Any], options: d
         fit(*arguments, **options)
     assert message in str(raised.value)
     assert "\n" not in str(raised.value)
+
+
+@pytest.mark.parametrize("changed", [{"by": "word"}, {"normalise": "letters"}, {"min_freq": 2}, {"num_hiddens": 9}])
+def test_a_trained_network_keeps_its_shape_and_its_tokens(lstm: Any, changed: dict[str, Any]) -> None:
+    with pytest.raises(ParamsError, match=f"^fit_network: {next(iter(changed))} = .* the trained network decides this"):
+        fit(TEXT, lstm, **changed)
+
+
+def test_a_file_that_is_no_checkpoint_is_not_replaced(tmp_path: Path) -> None:
+    path = tmp_path / "my.txt"
+    path.write_text(TEXT)
+    with pytest.raises(ParamsError, match="is no checkpoint: name another file"):
+        fit(checkpoint=path)
+    assert path.read_text() == TEXT
 
 
 @pytest.mark.parametrize(

@@ -143,6 +143,8 @@ def test_of_a_text_in_which_every_word_occurs_once_most_other_words_are_new() ->
         ({"min_freq": 0}, "min_freq"),
         ({"min_freq": 9}, "^fit_ngram: min_freq = 9: no word of the texts occurs so often: lower it"),
         ({"epsilon": -1}, "epsilon"),
+        ({"epsilon": 2}, "^fit_ngram: epsilon = 2: has no effect with kneser_ney: leave it out"),
+        ({"smoothing": "laplace", "unknown": "uniform"}, "^fit_ngram: unknown = 'uniform': has no effect with laplace"),
         ({"texts": 3}, "must be a string or several, not int"),
         ({"texts": pd.DataFrame({"a": ["the sea"]})}, "several, not DataFrame: pass one of its columns"),
         ({"texts": [["the", 3]]}, r"^fit_ngram: texts\[0\]\[1\] must be a string, not int"),

@@ -266,3 +266,12 @@ def test_mypy_accepts_a_users_script(tmp_path: Path) -> None:
         command = [sys.executable, "-m", "mypy", "--strict", "--cache-dir", str(tmp_path / "cache"), name]
         done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
         assert done.stdout.count(": error:") == num_errors, done.stdout
+
+
+@pytest.mark.parametrize("name", ["texts", "smoothing", "progress", "model", "val"])
+def test_set_is_not_for_what_has_an_argument_or_option_of_its_own(name: str, tmp_path: Path) -> None:
+    (tmp_path / "my.txt").write_text("the sea came in\n" * 9)
+    command = ["fit", str(tmp_path / "my.txt"), "--output", str(tmp_path / "made"), "--set", f"{name}=laplace"]
+    result = CliRunner().invoke(main, command)
+    assert (result.exit_code, result.output.count("\n")) == (2, 1)
+    assert f"--set {name}: an argument or an option of its own decides this" in result.output

@@ -95,6 +95,10 @@ def fit_ngram(
         "chosen_on_val": False,
     }
     method: type[NGramModel] = KneserNey if smoothing == "kneser_ney" else Laplace
+    unused, default = ("unknown", "good_turing") if method is Laplace else ("epsilon", 1)
+    if (value := {"unknown": unknown, "epsilon": epsilon}[unused]) != default:
+        problem = f"has no effect with {smoothing}: leave it out"
+        raise ParamsError(f"fit_ngram: {unused} = {value!r}: {problem}")
     text = _join_texts(texts, normalise, "fit_ngram")
     vocab, (train,) = _encode([text], by, normalise, min_freq, "fit_ngram", order)
     model = method.build(count_ngrams(train, len(vocab), order), settings)[-1]
@@ -153,23 +157,28 @@ def _join_texts(texts: str | Iterable[str | Sequence[str]], normalise: str, func
     for number, text in enumerate(several):
         what = f"{function}: texts[{number}]"
         if isinstance(text, list | tuple):
-            text = " ".join(require_strings(text, what))
-        elif _is_file(text := require_text(text, what)):
-            raise ParamsError(
-                f"{function}: {text!r} is a file: pass its text, Path({text!r}).read_text()"
-            )
-        cleaned.append(clean_text(text, normalise))
+            cleaned.append(clean_text(" ".join(require_strings(text, what)), normalise))
+        else:
+            cleaned.append(_clean_text(text, normalise, function, what))
     return "\n".join(cleaned)
 
 
-def _is_file(text: str) -> bool:
+def _clean_text(text: object, normalise: str, function: str, what: str) -> str:
+    """Return a text, cleaned. Raises ParamsError for anything else, and for the name of a file."""
+    text = require_text(text, what)
     is_short = len(text[:_LONGEST_PATH].encode()) < _LONGEST_PATH
-    return is_short and text.isprintable() and Path(text).is_file()
+    if is_short and text.isprintable() and Path(text).is_file():
+        raise ParamsError(
+            f"{function}: {text!r} is a file: pass its text, Path({text!r}).read_text()"
+        )
+    return clean_text(text, normalise)
 
 
 _Share = Annotated[float, Field(gt=0, lt=1)]
 _VAL_SHARE = 0.1
 _checked_network = partial(check_argument, function="fit_network")
+_CHANGEABLE = {"num_steps", "dropout", "engine"}
+"""Settings of a trained network that may be others when its training goes on."""
 _OWN_SETTINGS = {"run", "token"}
 """Settings of a run that are no arguments."""
 
@@ -186,8 +195,8 @@ def fit_network(
     texts: str | Iterable[str],
     model: str | StaticNetwork = "lstm",
     *,
-    by: Kind = "char",
-    normalise: Normalise = "none",
+    by: Kind | None = None,
+    normalise: Normalise | None = None,
     val: str | float = _VAL_SHARE,
     min_freq: int | None = None,
     progress: bool = True,
@@ -197,9 +206,9 @@ def fit_network(
     """Train a network on some texts, which are read one after another.
 
     ``model`` is an architecture (lstm, gru, rnn, scratch or transformer), or a trained network:
-    training then goes on from its weights, with its vocabulary. ``by``: the kind of token, char,
-    word or subword. ``normalise``: ``letters`` keeps only the letters a to z, ``none`` all of the
-    text. ``val`` is a text, or the share at the end of the texts, that chooses the epoch: training
+    training then goes on from its weights, with its vocabulary. ``by``: the kind of token, char (the
+    default), word or subword. ``normalise``: ``letters`` keeps only the letters a to z, ``none``
+    (the default) all of the text. ``val`` is a text, or the share at the end of the texts, that chooses the epoch: training
     stops if it no longer improves there. ``min_freq``: rarer tokens are unknown; by default 2 for
     words, so that the network learns what an unknown word is like, and 1 for characters.
     ``settings`` are those of a run of the pipeline by name, such as ``num_epochs``,
@@ -207,7 +216,7 @@ def fit_network(
 
     ``progress`` shows a progress bar. With the path of a ``checkpoint``, a call that was
     interrupted continues where it was, to the same weights; when it has finished, the file holds
-    the result. (The setting of a run that is called ``checkpoint`` is always ``best`` here.)
+    the result. A file that is no checkpoint is refused, not replaced. (The setting of a run that is called ``checkpoint`` is always ``best`` here.)
 
     Raises ParamsError for a wrong argument, DataError for a text that is too short, MachineError
     if a package or device is missing, and DivergenceError if the loss is not finite.
@@ -217,14 +226,21 @@ def fit_network(
         raise ParamsError(f"fit_network: checkpoint = {checkpoint!r}: {problem}")
     fixed = {}
     if isinstance(model, StaticNetwork):
-        by, cleaning = model.vocab.kind, model.vocab.normalise
         fixed = model.network.settings.model_dump(include=set(NetworkSettings.model_fields))
-        architecture = fixed["model"]
+        of_vocab = {"by": model.vocab.kind, "normalise": model.vocab.normalise, "min_freq": None}
+        arguments = {"by": by, "normalise": normalise, "min_freq": min_freq}
+        given = {name: value for name, value in arguments.items() if value is not None} | settings
+        for name, decided in (fixed | of_vocab).items():
+            if name not in _CHANGEABLE and given.get(name, decided) != decided:
+                problem = "the trained network decides this: leave it out"
+                raise ParamsError(f"fit_network: {name} = {given[name]!r}: {problem}")
+        by, cleaning, architecture = model.vocab.kind, model.vocab.normalise, fixed["model"]
     else:
         architectures: Any = Literal[tuple(DEFAULTS)]
         architecture = _checked_network(model, "model", architectures)
-        by = _checked_network(by, "by", Kind)
-        cleaning = _checked_network(normalise, "normalise", Normalise)
+        by = _checked_network("char" if by is None else by, "by", Kind)
+        cleaning = "none" if normalise is None else normalise
+        cleaning = _checked_network(cleaning, "normalise", Normalise)
     val = _checked_network(val, "val", str | _Share)
     min_freq = _checked_network(min_freq, "min_freq", _MinFreq | None)
     parts = _split(_join_texts(texts, cleaning, "fit_network"), val, cleaning)
@@ -260,6 +276,8 @@ def _train(
         key = checkpoint_key(trainer.config, vocab, trainer.ranks.size) + begins_with
         kept = Checkpoint(as_path(checkpoint, "checkpoint"), key)
         if not kept.restore(trainer) and kept.path.exists():
+            if not kept.is_checkpoint():
+                raise ParamsError(f"{kept.path}: is no checkpoint: name another file")
             reason = "it is of another text, other settings or another version"
             warnings.warn(f"{kept.path} is not used: {reason}", stacklevel=3)
         callbacks.append(periodic_saver(kept))
@@ -272,7 +290,7 @@ def _train(
 def _split(text: str, val: str | float, normalise: str) -> tuple[str, str]:
     """The cleaned texts of train and val."""
     if isinstance(val, str):
-        return text, clean_text(require_text(val, "val"), normalise)
+        return text, _clean_text(val, normalise, "fit_network", "val")
     cut = _nearest_cut(text, len(text) * (1 - val))
     return text[:cut], text[cut:]
 

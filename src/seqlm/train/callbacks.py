@@ -79,6 +79,12 @@ class Checkpoint:
             trainer.restore(state)
         return state is not None
 
+    def is_checkpoint(self) -> bool:
+        """Return whether the file is a checkpoint, with any key."""
+        with suppress(Exception), safe_open(self.path, framework="numpy") as file:
+            return _KEY in (file.metadata() or {})
+        return False
+
     def _read(self) -> Checkpointed | None:
         with safe_open(self.path, framework="numpy") as file:
             metadata = file.metadata()
