@@ -206,17 +206,18 @@ def fit_network(
     """Train a network on some texts, which are read one after another.
 
     ``model`` is an architecture (lstm, gru, rnn, scratch or transformer), or a trained network:
-    training then goes on from its weights, with its vocabulary. ``by``: the kind of token, char (the
-    default), word or subword. ``normalise``: ``letters`` keeps only the letters a to z, ``none``
-    (the default) all of the text. ``val`` is a text, or the share at the end of the texts, that chooses the epoch: training
-    stops if it no longer improves there. ``min_freq``: rarer tokens are unknown; by default 2 for
-    words, so that the network learns what an unknown word is like, and 1 for characters.
-    ``settings`` are those of a run of the pipeline by name, such as ``num_epochs``,
-    ``token_budget``, ``num_hiddens``, ``lr``, ``seed`` and ``num_threads``.
+    training then goes on from its weights, with its vocabulary. ``by``: the kind of token, char
+    (the default), word or subword. ``normalise``: ``letters`` keeps only the letters a to z,
+    ``none`` (the default) all of the text. ``val`` is a text, or the share at the end of the texts,
+    that chooses the epoch: training stops if it no longer improves there. ``min_freq``: rarer
+    tokens are unknown; by default 2 for words, so that the network learns what an unknown word is
+    like, and 1 for characters. ``settings`` are those of a run of the pipeline by name, such as
+    ``num_epochs``, ``token_budget``, ``num_hiddens``, ``lr``, ``seed`` and ``num_threads``.
 
     ``progress`` shows a progress bar. With the path of a ``checkpoint``, a call that was
     interrupted continues where it was, to the same weights; when it has finished, the file holds
-    the result. A file that is no checkpoint is refused, not replaced. (The setting of a run that is called ``checkpoint`` is always ``best`` here.)
+    the result. A file that is no checkpoint is refused, not replaced. (The setting of a run that is
+    called ``checkpoint`` is always ``best`` here.)
 
     Raises ParamsError for a wrong argument, DataError for a text that is too short, MachineError
     if a package or device is missing, and DivergenceError if the loss is not finite.
