@@ -148,7 +148,7 @@ def test_a_trained_network_continues_with_another_text(lstm: Any, tmp_path: Path
         (["the sea " * 50], {"run": "x"}, "run: unknown setting"),
         (["the sea " * 50], {"lr": -1}, "lr = -1: should be greater than 0"),
         (["the sea " * 50], {"lr": "0.1"}, "lr = '0.1': should be a valid number"),
-        (["the sea " * 50], {"eval_every": 4}, "checkpoint: best needs an evaluation on val"),
+        (["the sea " * 50], {"eval_every": 4}, "checkpoint: best needs an evaluation on the validation set"),
         (["the sea " * 50], {"checkpoint": "last"}, "checkpoint = 'last': should be the path of a file"),
         ([3], {}, "texts must be a string or several, not int"),
         ([Path("x")], {}, "pass its text, with read_text"),

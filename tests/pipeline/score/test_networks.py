@@ -122,7 +122,7 @@ def texts_of(val: np.ndarray, test: np.ndarray) -> Streams:
 def test_val_decides_whether_a_network_is_made_dynamic_and_test_does_not() -> None:
     log: list[str] = []
     assert dynamic_scores(uniform_network(), texts_of(NOISE, REPEATS), log) == []
-    assert log[-1] == "m+dynamic: left out, because no learning rate is better than 0 on val"
+    assert log[-1] == "m+dynamic: left out, because no learning rate is better than 0 on the validation set"
     (score,) = dynamic_scores(uniform_network(), texts_of(REPEATS, NOISE), [])
     assert score.nll["val"].mean() < 0.9995 * np.log(6) < score.nll["test"].mean()
 

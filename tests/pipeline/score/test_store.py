@@ -46,7 +46,7 @@ def test_scores_that_are_no_longer_made_are_removed(tmp_path: Path) -> None:
     for names in (["a", "b"], ["c", "a"]):
         save_scores_folder(tmp_path, [score(network(name), np.full(4, np.log(2))) for name in names], log.append)
     assert [score.name for score in load_scores_folder(tmp_path)] == ["a", "c"]
-    assert log[-1].startswith("a: 1.000 bits per character on val, ")
+    assert log[-1].startswith("a: 1.000 bits per character on the validation set, ")
 
 
 def test_metrics_by_hand() -> None:

@@ -138,7 +138,7 @@ def save_scores_folder(folder: Path, scores: Iterable[Scores], log: Log) -> None
     for score, seconds in timed(scores):
         save_scores(folder / score.name, score)
         names.append(score.name)
-        log(f"{score.name}: {format_bits(val_bits(score))} on val, {seconds:.1f} s")
+        log(f"{score.name}: {format_bits(val_bits(score))} on the validation set, {seconds:.1f} s")
     remove_others(names, folder)
 
 
