@@ -207,8 +207,8 @@ def choose_tokens(
         ranked = ranked[ranked != seen.index(UNKNOWN)]
     if not occurrences[ranked].any():
         raise ParamsError(
-            f"vocab.{kind.name}.min_freq = {min_freq}: no {kind.noun} of the training set occurs so "
-            f"often; the most frequent one occurs {max(occurrences, default=0)} times: lower it"
+            f"vocab.{kind.name}.min_freq = {min_freq}: no {kind.noun} of the training set occurs "
+            f"so often; the most frequent one occurs {max(occurrences, default=0)} times: lower it"
         )
     ids = np.zeros(len(seen), np.min_scalar_type(len(ranked)))
     ids[ranked] = np.arange(1, len(ranked) + 1)
