@@ -14,7 +14,7 @@ next character are dropped.
 import math
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Sequence
-from functools import lru_cache, partial
+from functools import lru_cache
 from operator import itemgetter
 from typing import NamedTuple
 
@@ -329,11 +329,11 @@ class CharFromWords(LanguageModel):
         """A model over ``characters``; ``recounting`` gives the model over ``words``."""
         super().__init__(info, characters)
         assert words.separators is not None
-        lexicon = Lexicon(words.tokens, words.counts, characters.tokens, words.separators)
-        self._begin = partial(CharacterReader, lexicon, characters.tokens, recounting)
+        self._lexicon = Lexicon(words.tokens, words.counts, characters.tokens, words.separators)
+        self._recounting = recounting
 
     def _token_nll(self, ids: Ids) -> Nll:
-        return self._begin().nll(self.vocab.decode(ids.tolist()))
+        return self._reader().nll(self.vocab.decode(ids.tolist()))
 
-    def _reader(self) -> Reader:
-        return self._begin()
+    def _reader(self) -> CharacterReader:
+        return CharacterReader(self._lexicon, self.vocab.tokens, self._recounting)

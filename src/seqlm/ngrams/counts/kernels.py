@@ -93,7 +93,14 @@ def backoff_probs(
             ending[n] = -1
             if context >= 0:
                 key = context * vocab_size + ids[index]
-                row = np.searchsorted(keys[n], key)
+                # NumPy's own search takes longer to load.
+                row, end = 0, len(keys[n])
+                while row < end:
+                    middle = (row + end) // 2
+                    if keys[n][middle] < key:
+                        row = middle + 1
+                    else:
+                        end = middle
                 if row < len(keys[n]) and keys[n][row] == key:
                     ending[n], prob = row, listed[n][row]
                 else:
