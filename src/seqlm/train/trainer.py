@@ -20,7 +20,7 @@ from seqlm.networks.building import build_network
 from seqlm.networks.initial import mask, masks_rng
 from seqlm.networks.network import Network, State, continue_prefixes, rows_nll, stream_nll
 from seqlm.train.history import SAMPLE_TOKENS, HistoryRow, Progress, RunningTotals, is_sampled
-from seqlm.train.minibatches import Minibatch, Plan, random_minibatches, sequential_minibatches
+from seqlm.train.minibatches import Minibatch, Plan, minibatches
 from seqlm.train.ranks import ONE_PROCESS, Ranks
 from seqlm.train.settings import RunConfig
 
@@ -126,11 +126,10 @@ class Trainer:
 
     def _rest_of_epoch(self) -> Iterator[Minibatch]:
         """Yield this process's rows of the remaining minibatches of the current epoch."""
-        sampler = random_minibatches if self.config.sampling == "random" else sequential_minibatches
-        plan, done = self.plan, self.progress.epoch_minibatches
+        sizes, done = (self.plan.batch_size, self.plan.num_steps), self.progress.epoch_minibatches
         self._rng.bit_generator.state = self._rng_at_epoch_start
-        for inputs, targets in sampler(
-            self._train_ids, plan.batch_size, plan.num_steps, self._rng, done=done
+        for inputs, targets in minibatches(
+            self.config.sampling, self._train_ids, *sizes, self._rng, done=done
         ):
             yield inputs[self._shard], targets[self._shard]
 
