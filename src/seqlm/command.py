@@ -15,14 +15,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 import seqlm
-from seqlm.core.errors import (
-    DataError,
-    Interrupted,
-    MachineError,
-    ParamsError,
-    SeqlmError,
-    describe_os_error,
-)
+from seqlm.core.errors import DataError, Interrupted, ParamsError, needs_extra, reporting
 from seqlm.core.progress import count_noun, shown
 
 if TYPE_CHECKING:
@@ -40,20 +33,19 @@ class _Group(click.Group):
     def main(self, *args: Any, **extra: Any) -> Any:
         warnings.showwarning = lambda message, *_: click.echo(f"warning: {message}", err=True)
         try:
-            return super().main(*args, **extra | {"standalone_mode": False})
+            with reporting(_fail, "use a shorter text or a smaller model"):
+                return self._run(*args, **extra)
         except click.UsageError as error:
             _fail(error.format_message(), ParamsError.exit_code)
         except (click.Abort, KeyboardInterrupt):
             _fail("interrupted", Interrupted.exit_code)
-        except SeqlmError as error:
-            _fail(str(error), error.exit_code)
-        except MemoryError:
-            _fail("out of memory: use a shorter text or a smaller model", MachineError.exit_code)
+
+    def _run(self, *args: Any, **extra: Any) -> Any:
+        try:
+            return super().main(*args, **extra | {"standalone_mode": False})
         except BrokenPipeError:
             sys.stderr.close()  # the reader of the output, such as head, has ended
             sys.exit(0)
-        except OSError as error:
-            _fail(describe_os_error(error), MachineError.exit_code)
 
 
 def _fail(message: str, code: int) -> None:
@@ -97,8 +89,9 @@ def fit(texts: Sequence[Path], output: Path, settings: Sequence[str], **options:
 
     Example: seqlm fit my.txt --model lstm --output my-lstm
     """
-    if output.exists() and (not output.is_dir() or any(output.iterdir())):
-        raise ParamsError(f"{output}: exists: name a new folder")
+    from seqlm.models.saving import require_new_folder
+
+    require_new_folder(output)
     given = {name: value for name, value in options.items() if value is not None}
     given |= dict(map(_setting, settings))
     architecture, quiet = given.pop("model"), given.pop("quiet")
@@ -227,7 +220,6 @@ def _write_surprisals(models: "Sequence[LanguageModel]", text: str, by: Any) -> 
 
 
 def _write_page(page: Path, name: str, scored: Any, remarks: Sequence[str]) -> None:
-    from seqlm.core.errors import needs_extra
     from seqlm.core.files import write_text
 
     with needs_extra("pipeline", "a page"):
@@ -276,7 +268,7 @@ def export(folder: Path, names: Sequence[str], root: Path) -> None:
     from seqlm.models.saving import save
 
     models = seqlm.open(root)
-    num_files = save(folder, [models[name] for name in names or models])
+    num_files = save(folder, {name: models[name].write for name in names or models})
     click.echo(f"{folder}: {num_files} files; seqlm.open({str(folder)!r}) reads them")
 
 

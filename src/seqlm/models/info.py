@@ -200,10 +200,14 @@ def ngram_info(
     )
 
 
-def describe_ngrams(models: "Iterable[NGramModel]", vocab: Vocab) -> list[ModelInfo]:
-    """Return what the n-gram models of all of train are."""
+def describe_ngrams(
+    models: "Iterable[NGramModel]", vocab: Vocab, num_tokens: int | None = None
+) -> list[ModelInfo]:
+    """Return what n-gram models of train, or of its first tokens, are."""
     return [
-        ngram_info(model.smoothing, model.order, vocab, chosen_on_val=model.chosen_on_val)
+        ngram_info(
+            model.smoothing, model.order, vocab, num_tokens, chosen_on_val=model.chosen_on_val
+        )
         for model in models
     ]
 

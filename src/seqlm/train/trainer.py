@@ -223,13 +223,15 @@ class Trainer:
         """
         carried = [] if self._carried is None else self.network.state_arrays(self._carried)
         processes = self.ranks.all_gather((self._totals.values(), carried))
-        arrays = {
-            **_prefixed("network", self.network.weight_copies()),
-            **_prefixed("best", self._best_weights or {}),
-            **_prefixed("optimizer", self.network.optimizer_state),
+        groups: dict[str, Mapping[Any, NDArray[Any]]] = {
+            "network": self.network.weight_copies(),
+            "best": self._best_weights or {},
+            "optimizer": self.network.optimizer_state,
         }
-        for rank, (_, state) in enumerate(processes):
-            arrays |= {f"carried.{rank}.{index}": array for index, array in enumerate(state)}
+        groups |= {
+            f"carried.{rank}": dict(enumerate(one)) for rank, (_, one) in enumerate(processes)
+        }
+        arrays = {f"{group}.{name}": one for group in groups for name, one in groups[group].items()}
         progress = asdict(self.progress)
         del progress["plan"]
         values = {
@@ -255,10 +257,6 @@ class Trainer:
         progress = values["progress"]
         history = [HistoryRow(**row) for row in progress["history"]]
         self.progress = Progress(self.plan, **progress | {"history": history})
-
-
-def _prefixed(prefix: str, arrays: Mapping[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
-    return {f"{prefix}.{name}": array for name, array in arrays.items()}
 
 
 def _of_prefix(prefix: str, arrays: Mapping[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
