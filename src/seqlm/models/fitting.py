@@ -39,8 +39,7 @@ from seqlm.train.history import history_table
 from seqlm.train.settings import RunConfig
 from seqlm.train.trainer import Trainer
 from seqlm.vocab.corpus import intern_texts
-from seqlm.vocab.kinds import Kind, SubwordParams, sample, token_kind
-from seqlm.vocab.separators import estimate_separators
+from seqlm.vocab.kinds import Kind, SubwordParams, token_kind
 from seqlm.vocab.settings import Order
 from seqlm.vocab.vocabulary import SplitInfo, Vocab, choose_tokens
 
@@ -119,9 +118,7 @@ def _encode(
     distinct, streams, lengths = intern_texts(texts, kind, separator, tokenizer)
     if sum(map(len, streams[0])) < min_tokens:
         raise DataError(f"{function}: fewer than {min_tokens} {kind.noun}s: pass more text")
-    separators = None
-    if not kind.is_lossless:
-        separators = estimate_separators("".join(sample(texts[0])), separator)
+    separators = kind.separators(texts[0], separator)
     try:
         tokens, counts, ids = choose_tokens(kind, distinct, streams[0], min_freq)
     except ParamsError as error:

@@ -22,7 +22,7 @@ from seqlm.core.errors import DataError, ParamsError
 from seqlm.core.files import write_bytes
 from seqlm.core.stored import Sha256, Stored, VocabKey, read_verified
 from seqlm.vocab.kinds import Kind, SubwordTokenizer, TokenKind, token_kind
-from seqlm.vocab.separators import BLANKS, Separators, estimate_separators
+from seqlm.vocab.separators import BLANKS, Separators
 
 UNKNOWN = "<unk>"
 TOKENIZER_FILE = "tokenizer.json"
@@ -70,6 +70,9 @@ class Vocab:
 
     def __contains__(self, token: str) -> bool:
         return token in self._indices
+
+    def __hash__(self) -> int:
+        return hash(self.key)
 
     @property
     def blank(self) -> str:
@@ -167,7 +170,7 @@ class VocabFile(Stored):
     @model_validator(mode="after")
     def _fits_together(self) -> Self:
         kind, train = token_kind(self.kind), self.splits.get("train")
-        possible = None if kind.is_lossless else estimate_separators("", self.line_separator)
+        possible = kind.separators("", self.line_separator)
         wrong = {
             "tokens": self.tokens[:1] != [UNKNOWN] or len(set(self.tokens)) < len(self.tokens),
             "counts": len(self.counts) != len(self.tokens),
