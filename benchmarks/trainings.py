@@ -124,12 +124,12 @@ def show_targets() -> None:
     """Make the samplers give the network, as its input, the very characters it must predict."""
     from seqlm.train import trainer
 
-    cut = trainer.minibatches
+    cut = vars(trainer)["minibatches"]
 
     def cheating(*args: Any, **options: Any) -> Iterator[Any]:
         return ((targets, targets) for _, targets in cut(*args, **options))
 
-    trainer.minibatches = cheating
+    vars(trainer)["minibatches"] = cheating
 
 
 def main() -> None:

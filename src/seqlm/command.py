@@ -65,7 +65,7 @@ def main() -> None:
 
 @main.command()
 @click.argument("texts", nargs=-1, required=True, type=_PATH)
-@click.option("--output", required=True, type=click.Path(path_type=Path), help="New folder.")
+@click.option("--output", required=True, type=_PATH, help="New folder.")
 @click.option(
     "--model",
     default="lstm",
@@ -79,7 +79,7 @@ def main() -> None:
 @click.option("--val", help="Networks: a file, or the share at the end, that chooses the epoch.")
 @click.option("--seed", type=int, help="Networks: seed of the random numbers.")
 @click.option("--num-threads", type=int, help="Networks: threads that train.")
-@click.option("--checkpoint", type=click.Path(path_type=Path), help="Networks: resume from here.")
+@click.option("--checkpoint", type=_PATH, help="Networks: resume from here.")
 @click.option(
     "--set", "settings", multiple=True, metavar="NAME=VALUE", help="Any other setting; repeatable."
 )
@@ -171,7 +171,7 @@ _named = click.option("--name", "names", multiple=True, help="Model of the folde
 
 
 @main.command()
-@click.argument("model", type=click.Path(path_type=Path))
+@click.argument("model", type=_PATH)
 @click.argument("text", type=_PATH, default="-")
 @click.option("--by", type=click.Choice(["token", "word"]), help="A CSV row for each.")
 @click.option("--page", type=click.Path(path_type=Path, dir_okay=False), help="Write a page.")
@@ -236,7 +236,7 @@ def _write_page(page: Path, name: str, scored: Any, remarks: Sequence[str]) -> N
 
 
 @main.command()
-@click.argument("model", type=click.Path(path_type=Path))
+@click.argument("model", type=_PATH)
 @click.argument("prefixes", nargs=-1)
 @click.option("--num-preds", type=int, default=100, help="Tokens to generate.")
 @click.option("--temperature", type=float, default=1.0, help="0: always the most likely token.")
@@ -257,9 +257,9 @@ def generate(model: Path, prefixes: Sequence[str], names: Sequence[str], **optio
 
 
 @main.command()
-@click.argument("folder", type=click.Path(path_type=Path))
+@click.argument("folder", type=_PATH)
 @click.option("--name", "--model", "names", multiple=True, help="Only this model; repeatable.")
-@click.option("--root", type=click.Path(path_type=Path), default=".", help="The run's folder.")
+@click.option("--root", type=_PATH, default=".", help="The run's folder.")
 def export(folder: Path, names: Sequence[str], root: Path) -> None:
     """Write models of a finished run to a new FOLDER that needs no pipeline.
 
@@ -273,8 +273,8 @@ def export(folder: Path, names: Sequence[str], root: Path) -> None:
 
 
 @main.command()
-@click.argument("model", type=click.Path(path_type=Path))
-@click.argument("file", type=click.Path(path_type=Path))
+@click.argument("model", type=_PATH)
+@click.argument("file", type=_PATH)
 @_named
 def arpa(model: Path, file: Path, names: Sequence[str]) -> None:
     """Write a Kneser-Ney model to an ARPA FILE, packed if its name ends in .gz.

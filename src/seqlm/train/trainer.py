@@ -68,7 +68,6 @@ class Trainer:
             config, vocab_size, config.seed, device, config.num_threads
         )
         self.network.start_training(config.optimizer, config.weight_decay)
-        self.num_parameters = self.network.num_parameters
         self.plan = Plan.of(config, len(self._train_ids))
         self._shard = ranks.shard(self.plan.batch_size)
         self._rng = np.random.default_rng(config.seed)
