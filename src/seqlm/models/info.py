@@ -260,5 +260,5 @@ def mixture_info(members: Sequence[ModelInfo]) -> ModelInfo:
 def beginning_chars(vocab: Vocab, num_tokens: int | None) -> int:
     """Return about how many characters the first tokens of train have, or all of it if
     ``num_tokens`` is None."""
-    num_chars, all_tokens = vocab.num_chars["train"], vocab.splits["train"].num_tokens
-    return round(num_chars * min((num_tokens or all_tokens) / all_tokens, 1.0))
+    train = vocab.splits["train"]
+    return round(train.num_chars * min((num_tokens or train.num_tokens) / train.num_tokens, 1.0))

@@ -31,7 +31,8 @@ _Count = Annotated[int, Field(ge=0)]
 
 @dataclass(frozen=True)
 class SplitInfo:
-    """Size of one encoded split; ``num_chars`` counts its lines joined by the line separator."""
+    """Size of one encoded split; ``num_chars`` counts its lines joined by the line separator, and
+    is the same for all kinds of tokens."""
 
     num_tokens: _Count
     num_chars: _Count
@@ -93,11 +94,6 @@ class Vocab:
     def token_kind(self) -> TokenKind:
         """The kind of token."""
         return token_kind(self.kind)
-
-    @property
-    def num_chars(self) -> dict[str, int]:
-        """Characters of each split, lines joined: the same for all kinds of tokens."""
-        return {name: split.num_chars for name, split in self.splits.items()}
 
     def encode(self, tokens: Sequence[str]) -> NDArray[np.int64]:
         """Return the indices of ``tokens``, 0 for those the vocabulary lacks; shape
