@@ -8,7 +8,8 @@ seqlm generate my-lstm "The " --num-preds 200 --seed 1
 import math
 import sys
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +17,7 @@ import click
 
 import seqlm
 from seqlm.core.errors import DataError, Interrupted, ParamsError, needs_extra, reporting
+from seqlm.core.files import write_text, writing
 from seqlm.core.progress import count_noun, shown
 
 if TYPE_CHECKING:
@@ -53,14 +55,21 @@ def _fail(message: str, code: int) -> None:
     sys.exit(code)
 
 
-@click.group(cls=_Group, context_settings={"max_content_width": 100, "show_default": True})
+@click.group(
+    cls=_Group,
+    invoke_without_command=True,
+    context_settings={"max_content_width": 100, "show_default": True},
+)
 @click.version_option(package_name="seqlm", message="seqlm %(version)s")
-def main() -> None:
+@click.pass_context
+def main(context: click.Context) -> None:
     """Train, score and sample language models of text, from n-grams to recurrent networks.
 
     MODEL is a folder that `seqlm fit`, `model.save` or the pipeline wrote, or an ARPA file.
     A text is the path of a UTF-8 file, plain or packed; - is standard input.
     """
+    if context.invoked_subcommand is None:
+        click.echo(context.get_help())
 
 
 @main.command()
@@ -96,15 +105,29 @@ def fit(texts: Sequence[Path], output: Path, settings: Sequence[str], **options:
     given |= dict(map(_setting, settings))
     architecture, quiet = given.pop("model"), given.pop("quiet")
     contents = [_read(path) for path in texts]
-    if architecture in NGRAM_MODELS:
-        given["smoothing"] = architecture.replace("-", "_")
-        model: LanguageModel = _call(seqlm.fit_ngram, contents, **given)
-    else:
-        if "val" in given:
-            given["val"] = _share_or_text(given["val"])
-        model = _call(seqlm.fit_network, contents, architecture, progress=not quiet, **given)
-    model.save(output)
+    with _new_folder(output):
+        if architecture in NGRAM_MODELS:
+            given["smoothing"] = architecture.replace("-", "_")
+            model: LanguageModel = _call(seqlm.fit_ngram, contents, **given)
+        else:
+            if "val" in given:
+                given["val"] = _share_or_text(given["val"])
+            model = _call(seqlm.fit_network, contents, architecture, progress=not quiet, **given)
+        model.save(output)
     click.echo(f"{output}: {model.name}; seqlm.open({str(output)!r}) reads it", err=True)
+
+
+@contextmanager
+def _new_folder(folder: Path) -> Iterator[None]:
+    """Make an empty folder before the work whose result goes there: it may be impossible. Without a
+    result it is removed."""
+    with writing(folder):
+        folder.mkdir(parents=True, exist_ok=True)
+    try:
+        yield
+    finally:
+        with suppress(OSError):
+            folder.rmdir()
 
 
 def _call(function: Any, *args: Any, **options: Any) -> Any:
@@ -220,7 +243,6 @@ def _write_surprisals(models: "Sequence[LanguageModel]", text: str, by: Any) -> 
 
 
 def _write_page(page: Path, name: str, scored: Any, remarks: Sequence[str]) -> None:
-    from seqlm.core.files import write_text
 
     with needs_extra("pipeline", "a page"):
         from seqlm.pipeline.report.page import build_surprisal_page

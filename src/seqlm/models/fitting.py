@@ -255,6 +255,8 @@ def _train(
         begins_with = arrays_digest(trainer.network.weight_copies())
         key = checkpoint_key(trainer.config, vocab, trainer.ranks.size) + begins_with
         kept = Checkpoint(as_path(checkpoint, "checkpoint"), key)
+        if kept.path.is_dir():
+            raise ParamsError(f"fit_network: checkpoint = {str(kept.path)!r}: is a folder")
         if not kept.restore(trainer) and kept.path.exists():
             reason = "it is of another text, other settings or another version"
             warnings.warn(f"{kept.path} is not used: {reason}", stacklevel=3)

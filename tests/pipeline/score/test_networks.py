@@ -21,7 +21,7 @@ from seqlm.networks.compiled.network import CompiledNetwork
 from seqlm.networks.network import Network, stream_nll
 from seqlm.pipeline.configure.settings import resolve_runs
 from seqlm.pipeline.score import networks
-from seqlm.pipeline.score.scores import Scores, score_model
+from seqlm.pipeline.score.scores import TRAIN_SUBSET, Scores, score_model
 from seqlm.pipeline.score.settings import DynamicParams
 from seqlm.pipeline.train.configs import is_of_chapter
 from seqlm.vocab.vocabulary import SplitInfo, Vocab
@@ -79,6 +79,11 @@ def test_warm_ups_are_not_scored_and_models_of_characters_are_diagnosed(token: s
         assert score.nll[split].tolist() == expected.tolist()
     assert set(score.metrics) == {"train", "val", "test"}
     assert set(score.metadata) == metadata
+
+
+def test_the_part_of_train_that_a_network_saw_is_scored_too() -> None:
+    scored = model("word", strong_network(), train_tokens=50)
+    assert score_model(scored, heldout(streams(), num_tuning_tokens=30)).metrics[TRAIN_SUBSET]["tokens"] == 49
 
 
 def dynamic_scores(
