@@ -17,7 +17,7 @@ import click
 
 import seqlm
 from seqlm.core.errors import DataError, Interrupted, ParamsError, needs_extra, reporting
-from seqlm.core.files import write_text, writing
+from seqlm.core.files import open_unpacked, write_text, writing
 from seqlm.core.progress import count_noun, shown
 
 if TYPE_CHECKING:
@@ -169,7 +169,6 @@ def _read(path: Path) -> str:
 
     Raises DataError if it cannot be read or decoded.
     """
-    from seqlm.core.files import open_unpacked
     from seqlm.preprocess.cleaning import decode_raw
 
     name = _text_name(path)
