@@ -36,18 +36,11 @@ class _Group(click.Group):
         warnings.showwarning = lambda message, *_: click.echo(f"warning: {message}", err=True)
         try:
             with reporting(_fail, "use a shorter text or a smaller model"):
-                return self._run(*args, **extra)
+                return super().main(*args, **extra | {"standalone_mode": False})
         except click.UsageError as error:
             _fail(error.format_message(), ParamsError.exit_code)
         except (click.Abort, KeyboardInterrupt):
             _fail("interrupted", Interrupted.exit_code)
-
-    def _run(self, *args: Any, **extra: Any) -> Any:
-        try:
-            return super().main(*args, **extra | {"standalone_mode": False})
-        except BrokenPipeError:
-            sys.stderr.close()  # the reader of the output, such as head, has ended
-            sys.exit(0)
 
 
 def _fail(message: str, code: int) -> None:
