@@ -8,13 +8,13 @@ benchmarks/results/token_coverage.csv. "ring" cuts the text as if its end were f
 place.
 """
 
-from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from seqlm.train.minibatches import Minibatch, random_minibatches, sequential_minibatches
+from seqlm.train.minibatches import minibatches
 
 NUM_TOKENS, BATCH_SIZE, NUM_STEPS = 10_000, 32, 35
 RESULTS = Path(__file__).resolve().parent / "results" / "token_coverage.csv"
@@ -36,13 +36,15 @@ class FixedOffset(np.random.Generator):
         return np.arange(x)
 
 
-def targets(cut: Callable[..., Iterator[Minibatch]], offset: int) -> np.ndarray:
+def targets(sampling: Any, offset: int) -> np.ndarray:
     text = np.arange(NUM_TOKENS)
-    return np.concatenate([batch.ravel() for _, batch in cut(text, BATCH_SIZE, NUM_STEPS, FixedOffset(offset))])
+    return np.concatenate(
+        [batch.ravel() for _, batch in minibatches(sampling, text, BATCH_SIZE, NUM_STEPS, FixedOffset(offset))]
+    )
 
 
 def sequential(offsets: range) -> Chances:
-    counts = [np.bincount(targets(sequential_minibatches, offset), minlength=NUM_TOKENS) for offset in offsets]
+    counts = [np.bincount(targets("sequential", offset), minlength=NUM_TOKENS) for offset in offsets]
     return np.array(np.mean(counts, 0))
 
 
@@ -50,7 +52,7 @@ def random(offsets: range) -> Chances:
     chances = []
     for offset in offsets:
         num_subsequences = (NUM_TOKENS - offset - 1) // NUM_STEPS
-        used = len(targets(random_minibatches, offset)) // NUM_STEPS
+        used = len(targets("random", offset)) // NUM_STEPS
         chance = np.zeros(NUM_TOKENS)
         # Which subsequences are left out of the last minibatch is random: each has the same chance.
         chance[offset + 1 : offset + 1 + num_subsequences * NUM_STEPS] = used / num_subsequences
@@ -59,7 +61,7 @@ def random(offsets: range) -> Chances:
 
 
 def ring(_: range) -> Chances:
-    found = np.bincount(targets(sequential_minibatches, 0), minlength=NUM_TOKENS)
+    found = np.bincount(targets("sequential", 0), minlength=NUM_TOKENS)
     return np.full(NUM_TOKENS, found.mean())  # every place is as likely as any other
 
 

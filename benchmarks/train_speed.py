@@ -16,7 +16,7 @@ import time
 from collections.abc import Callable
 from contextlib import nullcontext
 from functools import partial
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -33,10 +33,10 @@ from seqlm.networks.initial import mask
 from seqlm.networks.network import Ids, Network
 from seqlm.networks.settings import NetworkSettings
 from seqlm.pipeline.gradients.study import network_settings
-from seqlm.train.minibatches import random_minibatches, sequential_minibatches
+from seqlm.train.minibatches import minibatches
 
 VOCAB_SIZE, BATCH_SIZE, NUM_STEPS, CLIP, LR = 28, 32, 35, 1.0, 1.0
-SAMPLERS = {"random": random_minibatches, "sequential": sequential_minibatches}
+SAMPLERS = ("random", "sequential")
 TOKENS = np.random.default_rng(0).integers(0, VOCAB_SIZE, 10_000)
 
 Step = Callable[[Ids, Ids, bool], None]
@@ -112,10 +112,10 @@ class Ours:
         self.model.step(LR)
 
 
-def tokens_per_second(step: Step, sampler: str, device: torch.device, epochs: int) -> float:
+def tokens_per_second(step: Step, sampler: Any, device: torch.device, epochs: int) -> float:
     start, num_tokens = time.perf_counter(), 0
     for _ in range(epochs):
-        for inputs, targets in SAMPLERS[sampler](TOKENS, BATCH_SIZE, NUM_STEPS, np.random.default_rng(0)):
+        for inputs, targets in minibatches(sampler, TOKENS, BATCH_SIZE, NUM_STEPS, np.random.default_rng(0)):
             step(inputs, targets, sampler == "sequential")
             num_tokens += targets.size
     if device.type == "cuda":

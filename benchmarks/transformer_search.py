@@ -166,7 +166,7 @@ def train(corpus: Corpus, row: dict[str, Any]) -> dict[str, Any]:
         found = measure(stream.scored_nll(partial(stream_nll, trainer.network)), stream)
         bits[f"{split}_bits"] = round(found["bits_per_character"], 4)
     return {
-        "parameters": trainer.num_parameters,
+        "parameters": trainer.network.num_parameters,
         "epochs": round(trainer.progress.epoch, 2),
         "kept_epoch": round(epoch, 2),
         **bits,

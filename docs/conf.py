@@ -47,6 +47,7 @@ html_static_path = ["_static"]
 html_css_files = ["site.css"]
 html_copy_source = False
 
+_GUIDE = sorted(ROOT.glob("docs/guide/8-*.md"), key=lambda page: (page.stem[:3], page.stem.endswith("exercises")))
 # Added to the README, in which GitHub would show it.
 _CONTENTS = {
     "Begin": ["docs/tutorial", "docs/howto/installation", "docs/glossary", "docs/README"],
@@ -55,8 +56,8 @@ _CONTENTS = {
         *["docs/howto/use-from-python", "docs/howto/arpa", "docs/howto/large-texts", "docs/howto/sharing"],
         "docs/howto/troubleshooting",
     ],
-    "The chapter": ["docs/guide/index", "docs/guide/8-*"],
-    "Explanation": ["docs/explanation/*"],
+    "The chapter": ["docs/guide/index", *(f"docs/guide/{page.stem}" for page in _GUIDE)],
+    "Explanation": [f"docs/explanation/{name}" for name in ("ngrams", "transformer", "reproducibility")],
     "Reference": ["docs/reference/*"],
     "Project": ["CONTRIBUTING", "CHANGELOG"],
 }

@@ -40,7 +40,7 @@ def main(layout: Layout) -> None:
     write_metrics(layout.reports("evaluate", "bits.json"), tables.headlines(scores, runs))
     save_mixtures(layout.mixtures, scores)
     write_json(layout.passages, tables.passages(scores, heldouts))
-    click.echo(f"the best of {len(scores)} models on val: {table['label'][0]}")
+    click.echo(f"the best of {len(scores)} models on the validation set: {table['label'][0]}")
 
 
 if __name__ == "__main__":

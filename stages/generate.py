@@ -44,7 +44,7 @@ def main(layout: Layout) -> None:
         copied = max(sample.copied for sample in model_samples)
         click.echo(
             f"{model_samples[0].model}: {len(model_samples)} samples, {seconds:.1f} s; the longest "
-            f"piece copied from train has {count_noun(copied, 'character')}"
+            f"piece copied from the training set has {count_noun(copied, 'character')}"
         )
     write_json(layout.reports("generate", "samples.json"), list(map(asdict, samples)))
 

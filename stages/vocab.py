@@ -54,7 +54,7 @@ def main(layout: Layout, kind: str) -> None:
     for warning in warnings:
         warn(warning)
     click.echo(
-        f"{kind}: {count_noun(len(vocab), 'token')}; unknown in test: "
+        f"{kind}: {count_noun(len(vocab), 'token')}; unknown in the test set: "
         f"{vocab.splits['test'].unknown_share:.2%}"
     )
 

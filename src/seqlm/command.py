@@ -8,21 +8,16 @@ seqlm generate my-lstm "The " --num-preds 200 --seed 1
 import math
 import sys
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 import seqlm
-from seqlm.core.errors import (
-    DataError,
-    Interrupted,
-    MachineError,
-    ParamsError,
-    SeqlmError,
-    describe_os_error,
-)
+from seqlm.core.errors import DataError, Interrupted, ParamsError, needs_extra, reporting
+from seqlm.core.files import open_unpacked, write_text, writing
 from seqlm.core.progress import count_noun, shown
 
 if TYPE_CHECKING:
@@ -42,20 +37,12 @@ class _Group(click.Group):
     def main(self, *args: Any, **extra: Any) -> Any:
         warnings.showwarning = lambda message, *_: click.echo(f"warning: {message}", err=True)
         try:
-            return super().main(*args, **extra | {"standalone_mode": False})
+            with reporting(_fail, "use a shorter text or a smaller model"):
+                return super().main(*args, **extra | {"standalone_mode": False})
         except click.UsageError as error:
             _fail(error.format_message(), ParamsError.exit_code)
         except (click.Abort, KeyboardInterrupt):
             _fail("interrupted", Interrupted.exit_code)
-        except SeqlmError as error:
-            _fail(str(error), error.exit_code)
-        except MemoryError:
-            _fail("out of memory: use a shorter text or a smaller model", MachineError.exit_code)
-        except BrokenPipeError:
-            sys.stderr.close()  # the reader of the output, such as head, has ended
-            sys.exit(0)
-        except OSError as error:
-            _fail(describe_os_error(error), MachineError.exit_code)
 
 
 def _fail(message: str, code: int) -> None:
@@ -63,19 +50,26 @@ def _fail(message: str, code: int) -> None:
     sys.exit(code)
 
 
-@click.group(cls=_Group, context_settings={"max_content_width": 100, "show_default": True})
+@click.group(
+    cls=_Group,
+    invoke_without_command=True,
+    context_settings={"max_content_width": 100, "show_default": True},
+)
 @click.version_option(package_name="seqlm", message="seqlm %(version)s")
-def main() -> None:
+@click.pass_context
+def main(context: click.Context) -> None:
     """Train, score and sample language models of text, from n-grams to recurrent networks.
 
     MODEL is a folder that `seqlm fit`, `model.save` or the pipeline wrote, or an ARPA file.
     A text is the path of a UTF-8 file, plain or packed; - is standard input.
     """
+    if context.invoked_subcommand is None:
+        click.echo(context.get_help())
 
 
 @main.command()
 @click.argument("texts", nargs=-1, required=True, type=_PATH)
-@click.option("--output", required=True, type=click.Path(path_type=Path), help="New folder.")
+@click.option("--output", required=True, type=_PATH, help="New folder.")
 @click.option(
     "--model",
     default="lstm",
@@ -89,7 +83,7 @@ def main() -> None:
 @click.option("--val", help="Networks: a file, or the share at the end, that chooses the epoch.")
 @click.option("--seed", type=int, help="Networks: seed of the random numbers.")
 @click.option("--num-threads", type=int, help="Networks: threads that train.")
-@click.option("--checkpoint", type=click.Path(path_type=Path), help="Networks: resume from here.")
+@click.option("--checkpoint", type=_PATH, help="Networks: resume from here.")
 @click.option(
     "--set", "settings", multiple=True, metavar="NAME=VALUE", help="Any other setting; repeatable."
 )
@@ -99,8 +93,9 @@ def fit(texts: Sequence[Path], output: Path, settings: Sequence[str], **options:
 
     Example: seqlm fit my.txt --model lstm --output my-lstm
     """
-    if output.exists() and (not output.is_dir() or any(output.iterdir())):
-        raise ParamsError(f"{output}: exists: name a new folder")
+    from seqlm.models.saving import require_new_folder
+
+    require_new_folder(output)
     given = {name: value for name, value in options.items() if value is not None}
     for name, value in map(_setting, settings):
         if name in options or name in _NOT_SET:
@@ -108,15 +103,29 @@ def fit(texts: Sequence[Path], output: Path, settings: Sequence[str], **options:
         given[name] = value
     architecture, quiet = given.pop("model"), given.pop("quiet")
     contents = [_read(path) for path in texts]
-    if architecture in NGRAM_MODELS:
-        given["smoothing"] = architecture.replace("-", "_")
-        model: LanguageModel = _call(seqlm.fit_ngram, contents, **given)
-    else:
-        if "val" in given:
-            given["val"] = _share_or_text(given["val"])
-        model = _call(seqlm.fit_network, contents, architecture, progress=not quiet, **given)
-    model.save(output)
+    with _new_folder(output):
+        if architecture in NGRAM_MODELS:
+            given["smoothing"] = architecture.replace("-", "_")
+            model: LanguageModel = _call(seqlm.fit_ngram, contents, **given)
+        else:
+            if "val" in given:
+                given["val"] = _share_or_text(given["val"])
+            model = _call(seqlm.fit_network, contents, architecture, progress=not quiet, **given)
+        model.save(output)
     click.echo(f"{output}: {model.name}; seqlm.open({str(output)!r}) reads it", err=True)
+
+
+@contextmanager
+def _new_folder(folder: Path) -> Iterator[None]:
+    """Make an empty folder before the work whose result goes there: it may be impossible. Without a
+    result it is removed."""
+    with writing(folder):
+        folder.mkdir(parents=True, exist_ok=True)
+    try:
+        yield
+    finally:
+        with suppress(OSError):
+            folder.rmdir()
 
 
 def _call(function: Any, *args: Any, **options: Any) -> Any:
@@ -158,7 +167,6 @@ def _read(path: Path) -> str:
 
     Raises DataError if it cannot be read or decoded.
     """
-    from seqlm.core.files import open_unpacked
     from seqlm.preprocess.cleaning import decode_raw
 
     name = _text_name(path)
@@ -183,7 +191,7 @@ _named = click.option("--name", "names", multiple=True, help="Model of the folde
 
 
 @main.command()
-@click.argument("model", type=click.Path(path_type=Path))
+@click.argument("model", type=_PATH)
 @click.argument("text", type=_PATH, default="-")
 @click.option("--by", type=click.Choice(["token", "word"]), help="A CSV row for each.")
 @click.option("--page", type=click.Path(path_type=Path, dir_okay=False), help="Write a page.")
@@ -232,8 +240,6 @@ def _write_surprisals(models: "Sequence[LanguageModel]", text: str, by: Any) -> 
 
 
 def _write_page(page: Path, name: str, scored: Any, remarks: Sequence[str]) -> None:
-    from seqlm.core.errors import needs_extra
-    from seqlm.core.files import write_text
 
     with needs_extra("pipeline", "a page"):
         from seqlm.pipeline.report.page import build_surprisal_page
@@ -249,7 +255,7 @@ def _write_page(page: Path, name: str, scored: Any, remarks: Sequence[str]) -> N
 
 
 @main.command()
-@click.argument("model", type=click.Path(path_type=Path))
+@click.argument("model", type=_PATH)
 @click.argument("prefixes", nargs=-1)
 @click.option("--num-preds", type=int, default=100, help="Tokens to generate.")
 @click.option("--temperature", type=float, default=1.0, help="0: always the most likely token.")
@@ -270,9 +276,9 @@ def generate(model: Path, prefixes: Sequence[str], names: Sequence[str], **optio
 
 
 @main.command()
-@click.argument("folder", type=click.Path(path_type=Path))
+@click.argument("folder", type=_PATH)
 @click.option("--name", "--model", "names", multiple=True, help="Only this model; repeatable.")
-@click.option("--root", type=click.Path(path_type=Path), default=".", help="The run's folder.")
+@click.option("--root", type=_PATH, default=".", help="The run's folder.")
 def export(folder: Path, names: Sequence[str], root: Path) -> None:
     """Write models of a finished run to a new FOLDER that needs no pipeline.
 
@@ -281,13 +287,13 @@ def export(folder: Path, names: Sequence[str], root: Path) -> None:
     from seqlm.models.saving import save
 
     models = seqlm.open(root)
-    num_files = save(folder, [models[name] for name in names or models])
+    num_files = save(folder, {name: models[name].write for name in names or models})
     click.echo(f"{folder}: {num_files} files; seqlm.open({str(folder)!r}) reads them")
 
 
 @main.command()
-@click.argument("model", type=click.Path(path_type=Path))
-@click.argument("file", type=click.Path(path_type=Path))
+@click.argument("model", type=_PATH)
+@click.argument("file", type=_PATH)
 @_named
 def arpa(model: Path, file: Path, names: Sequence[str]) -> None:
     """Write a Kneser-Ney model to an ARPA FILE, packed if its name ends in .gz.

@@ -11,11 +11,17 @@ from seqlm.pipeline.score.scores import Scores, make_scores
 from seqlm.vocab.corpus import SPLITS
 
 
+def stream_of(ids: np.ndarray, lengths: np.ndarray, spelling: Nll, num_chars: int) -> Stream:
+    """Return a text of which every token but the first is scored; lengths and costs are those of the others."""
+    is_scored = np.arange(len(ids)) > 0
+    return Stream(input_ids=ids, is_scored=is_scored, lengths=lengths, spelling=spelling, num_chars=num_chars)
+
+
 def stream(ids: Sequence[int] | np.ndarray, num_chars: int | None = None) -> Stream:
     """Return tokens of one character each as a stream, unknown ones without a cost."""
     ids = np.asarray(ids)
     size = len(ids) - 1
-    return Stream.from_ids(ids, np.ones(size, np.int64), np.zeros(size), size if num_chars is None else num_chars)
+    return stream_of(ids, np.ones(size, np.int64), np.zeros(size), size if num_chars is None else num_chars)
 
 
 def scored_text(num_scored: int, num_chars: int | None = None) -> Stream:

@@ -19,7 +19,7 @@ from seqlm.train.settings import RunConfig
 from seqlm.train.trainer import Trainer
 from small_runs import PARAMS
 from small_training import equal
-from stages_by_hand import run_command, run_python, succeeded
+from stages_by_hand import refused, run_command, run_python, succeeded
 
 TEXT = "the sea came in and the sea went out\nand in came the tide\n" * 12
 SMALL: dict[str, Any] = {
@@ -148,7 +148,9 @@ def test_a_trained_network_continues_with_another_text(lstm: Any, tmp_path: Path
         (["the sea " * 50], {"run": "x"}, "run: unknown setting"),
         (["the sea " * 50], {"lr": -1}, "lr = -1: should be greater than 0"),
         (["the sea " * 50], {"lr": "0.1"}, "lr = '0.1': should be a valid number"),
-        (["the sea " * 50], {"eval_every": 4}, "checkpoint: best needs an evaluation on val"),
+        (["the sea " * 50], {"eval_every": 4}, "checkpoint: best needs an evaluation on the validation set"),
+        (["the sea " * 50, "transformer"], {"num_hiddens": 6, "num_heads": 4}, "fit_network: num_heads must divide"),
+        (["the sea " * 50], {"checkpoint": "."}, "checkpoint = '.': is a folder"),
         (["the sea " * 50], {"checkpoint": "last"}, "checkpoint = 'last': should be the path of a file"),
         ([3], {}, "texts must be a string or several, not int"),
         ([Path("x")], {}, "pass its text, with read_text"),
@@ -242,3 +244,14 @@ def test_normal_numbers_and_masks() -> None:
     factors = mask(np.random.default_rng(0), 0.8, (500, 400))
     assert np.unique(factors).tolist() == [0, 1.25]
     assert factors.mean() == pytest.approx(1, abs=0.01)
+
+
+def test_the_command_shows_its_help_and_needs_a_folder_before_it_trains(tmp_path: Path) -> None:
+    assert run_command(tmp_path).stdout.startswith("Usage: seqlm")
+    (tmp_path / "my.txt").write_text("the sea " * 50)
+    (tmp_path / "file").touch()
+    refused(
+        run_command(tmp_path, "fit", "my.txt", "--output", "file/x"), 5, "file/x: cannot be written: Not a directory"
+    )
+    refused(run_command(tmp_path, "fit", "my.txt", "--output", "x", "--by", "?"), 2, "by = '?': should be")
+    assert not (tmp_path / "x").exists()

@@ -41,7 +41,7 @@ Damage = Callable[[Path], object]
 def export(scored: tuple[Layout, dict[str, Scores]], tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("export") / "whole"
     models = seqlm.open(scored[0].root)
-    save(folder, [models[name] for name in NAMES])
+    save(folder, {name: models[name].write for name in NAMES})
     return folder
 
 

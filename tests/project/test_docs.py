@@ -56,19 +56,22 @@ def test_every_named_file_and_target_of_make_exists(page: Path) -> None:
 
 
 PROGRAM = re.compile(r"(?<! -->\n)^```python\n(.*?)^```$(?:\n\n```text\n(.*?)^```$)?", re.MULTILINE | re.DOTALL)
-TRAINING = ("8-5", "8-6")
-"""Sections whose programs train networks."""
+TRAINING = ("8-5", "8-6", "README")
+"""Pages whose programs train networks."""
 PROGRAMS = [
     pytest.param(page, *found.groups(), marks=[pytest.mark.slow] if page.stem.startswith(TRAINING) else [])
-    for page in SECTIONS
+    for page in [*SECTIONS, ROOT / "README.md"]
     for found in PROGRAM.finditer(page.read_text())
 ]
 
 
 @pytest.mark.parametrize(("page", "program", "printed"), PROGRAMS, ids=lambda value: getattr(value, "stem", ""))
-def test_code_of_the_guide_runs_alone_and_prints_what_the_page_says(
-    page: Path, program: str, printed: str | None, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_code_of_a_page_runs_alone_and_prints_what_the_page_shows(
+    page: Path, program: str, printed: str | None, capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path,
+) -> None:  # fmt: skip
+    (tmp_path / "data").symlink_to(ROOT / "data")
+    monkeypatch.chdir(tmp_path)
     exec(compile(program, page, "exec"), {})
     assert printed in (None, capsys.readouterr().out)
 

@@ -2,6 +2,7 @@
 
 import itertools
 from collections.abc import Callable
+from functools import partial
 
 import numpy as np
 import pytest
@@ -10,12 +11,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from seqlm.core.errors import DataError, ParamsError
-from seqlm.train.minibatches import Plan, fits, random_minibatches, sequential_minibatches
+from seqlm.train.minibatches import Plan, fits, minibatches
 from seqlm.train.ranks import Ranks
 from seqlm.train.trainer import Trainer
 from small_training import TEXT, config, equal, trained, trainer
 
-SAMPLERS = [random_minibatches, sequential_minibatches]
+SAMPLERS = [partial(minibatches, "random"), partial(minibatches, "sequential")]
 
 
 @pytest.mark.parametrize("sample", SAMPLERS)
@@ -51,7 +52,7 @@ def test_windows_are_used_once(sample: Callable, num_tokens: int, batch_size: in
     assert all((targets == inputs + 1).all() for inputs, targets in batches)
     assert {part.dtype for batch in batches for part in batch} == {np.dtype(np.int64)}
     left = num_tokens - offset - 1
-    if sample is random_minibatches:
+    if sample is SAMPLERS[0]:
         assert len(batches) == left // num_steps // batch_size
     else:
         # Rows are cut first, so a row may end with a window that is too short.
@@ -69,7 +70,9 @@ def test_an_epoch_resumes_with_the_minibatches_that_are_left(sample: Callable) -
 
 
 def test_random_minibatches_are_shuffled_and_repeatable() -> None:
-    first, again = (np.array(list(random_minibatches(np.arange(1000), 4, 5, np.random.default_rng(1)))) for _ in "ab")
+    first, again = (
+        np.array(list(minibatches("random", np.arange(1000), 4, 5, np.random.default_rng(1)))) for _ in "ab"
+    )
     assert np.array_equal(first, again)
     assert (np.diff(first[:, 0, 0, 0]) < 0).any()
 

@@ -166,7 +166,7 @@ def test_lines_are_joined_as_the_text_asks_for_and_the_vocabulary_remembers(
     succeeded(stage("char", *["so\ninstead\n"] * 3, vocab__line_separator=setting, preprocess__normalise=normalise))
     vocab = Vocab.load(layout.vocab("char"))
     assert (vocab.line_separator, vocab.splits["test"].num_tokens) == (separator, 9 + len(separator))
-    assert vocab.num_chars["test"] == 9 + len(separator)
+    assert vocab.splits["test"].num_chars == 9 + len(separator)
 
 
 def test_rare_tokens_are_left_out(stage: Stage, layout: Layout) -> None:

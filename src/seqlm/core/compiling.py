@@ -23,7 +23,7 @@ from numba.core.caching import FunctionCache
 from numba.core.codegen import get_host_cpu_features
 from numba.core.runtime import rtsys
 
-from seqlm.core.sources import PACKAGE_FOLDER, source_files
+from seqlm.core.sources import source_files
 
 _MAX_FOLDERS = 80
 """Folders of cached loops that are kept, the newest: each version of the sources has about ten."""
@@ -125,7 +125,8 @@ def _folder() -> Path:
 @cache
 def _stamp(module: str, path: Path) -> str:
     sources = hashlib.sha256(path.read_bytes())
-    for file in source_files([module], [PACKAGE_FOLDER]).values():
+    root = path.parents[module.count(".")]  # from which modules are imported
+    for file in source_files([module], [root]).values():
         sources.update(file.read_bytes())
     return sources.hexdigest()
 

@@ -6,8 +6,12 @@ its ``exit_code``.
 """
 
 import errno
-from collections.abc import Iterator
+import re
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+
+_NO_MEMORY = re.compile("can't allocate memory|out of memory")
+"""In PyTorch's errors, on CPUs and on GPUs."""
 
 
 class SeqlmError(Exception):
@@ -67,7 +71,28 @@ def needs_extra(extra: str, what: str) -> Iterator[None]:
         ) from error
 
 
-def describe_os_error(error: OSError) -> str:
+@contextmanager
+def reporting(fail: Callable[[str, int], object], if_out_of_memory: str) -> Iterator[None]:
+    """Pass every error that is not a defect of this program, as one line, to ``fail`` with the exit
+    code, except an interruption.
+
+    ``if_out_of_memory`` says what to do if memory is missing.
+    """
+    try:
+        yield
+    except Interrupted:
+        raise
+    except SeqlmError as error:
+        fail(str(error), error.exit_code)
+    except (MemoryError, RuntimeError) as error:
+        if not isinstance(error, MemoryError) and not _NO_MEMORY.search(str(error)):
+            raise
+        fail(f"out of memory: {if_out_of_memory}", MachineError.exit_code)
+    except OSError as error:
+        fail(_describe_os_error(error), MachineError.exit_code)
+
+
+def _describe_os_error(error: OSError) -> str:
     """Return an error of the system as one line: where, what, and what to do."""
     where = f"{error.filename}: " if error.filename else ""
     advice = {

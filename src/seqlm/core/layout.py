@@ -49,15 +49,15 @@ class Layout:
         """The folder of the runs' resolved settings."""
         self.models = data / "models"
         """The folder of the trained models."""
-        self.runs = data / "models" / "runs"
+        self.runs = self.models / "runs"
         """The folder of the trained runs."""
-        self.mixtures = data / "models" / "mixtures"
+        self.mixtures = self.models / "mixtures"
         """The folder of the mixtures: their members and weights."""
         self.scores = data / "scores"
         """The folder of all scores."""
-        self.run_scores = data / "scores" / "runs"
+        self.run_scores = self.scores / "runs"
         """The folder of the runs' scores."""
-        self.folds = data / "scores" / "ngrams" / "char" / "folds.json"
+        self.folds = self.scores / "ngrams" / "char" / "folds.json"
         """How much parts of the text differ: the scores of two models on parts of train."""
         self.passages = data / "evaluation" / "passages.json"
         """The passages of test that the page shows with their surprisals."""
@@ -85,7 +85,7 @@ class Layout:
 
     def ngrams(self, kind: str) -> Path:
         """The counts of the n-gram models over one kind of token."""
-        return self.root / "data" / "models" / "ngrams" / kind
+        return self.models / "ngrams" / kind
 
     def config(self, run: str) -> Path:
         """The resolved settings of a run."""
@@ -113,7 +113,7 @@ class Layout:
 
     def scores_of_ngrams(self, kind: str) -> Path:
         """The scores of the n-gram models over one kind of token."""
-        return self.root / "data" / "scores" / "ngrams" / kind
+        return self.scores / "ngrams" / kind
 
     def reports(self, stage: str, *parts: str) -> Path:
         """A stage's folder of tables, or a folder or file in it."""

@@ -103,7 +103,8 @@ def _describe(error: ValidationError, key: str, model: Any) -> str:
     )
     value = same[0]["input"]
     shown = "" if isinstance(value, dict) else f" = {value!r:.80}"
-    return f"{name}{shown}: {' or '.join(words).replace(' or should be ', ' or ')}"
+    problem = " or ".join(words).replace(" or should be ", " or ")
+    return f"{name}{shown}: {problem}" if name else problem
 
 
 def _all_names(model: Any) -> set[str]:

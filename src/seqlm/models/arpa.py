@@ -7,21 +7,20 @@ text is one stream of tokens. The marks are no text: what is spelt like them in 
 """
 
 from collections.abc import Iterable
-from functools import lru_cache
 from pathlib import Path
 from typing import Literal
 
 import numpy as np
 
 from seqlm.core.errors import DataError
-from seqlm.models.encoding import EncodedText, word_shape
+from seqlm.models.encoding import EncodedText, count_of_shapes, word_shape
 from seqlm.models.info import ModelInfo
 from seqlm.models.language_model import LanguageModel
 from seqlm.models.ngrams import EvolvingCounts, NGram
 from seqlm.models.reader import Probs, Reader
 from seqlm.ngrams.arpa import MARKS, read_arpa
 from seqlm.vocab.kinds import BYTE_TOKENS, token_kind
-from seqlm.vocab.separators import BLANKS, count_separators
+from seqlm.vocab.separators import BLANKS
 from seqlm.vocab.vocabulary import Vocab
 
 By = Literal["char", "word"]
@@ -105,13 +104,8 @@ class ArpaLanguageModel(NGram):
             lengths=np.array(lengths),
             # Each line ends with a character, the last one too.
             num_chars=len(text) - text.count("\n") + num_ends,
-            separator_nll=_separator_nll(shape),
+            separator_nll=count_of_shapes(tuple(shape.split("\n")), "").nll(None),
         )
-
-
-@lru_cache(1000)  # sentences share a few shapes
-def _separator_nll(shape: str) -> float:
-    return count_separators(shape.split("\n"), "").nll(None)
 
 
 class _SentenceReader(Reader):

@@ -93,7 +93,7 @@ def encode(vocab: Vocab, context: str, text: str) -> EncodedText:
     else:
         is_scored = np.arange(len(tokens)) >= len(vocab.tokenize(context))
         num_chars = len(text)
-        counted = _count_separators(word_shape(context, text), vocab.line_separator)
+        counted = count_of_shapes((word_shape(context, text),), vocab.line_separator)
         separator_nll = counted.nll(vocab.separators)
     return EncodedText.from_tokens(
         vocab,
@@ -114,9 +114,9 @@ def word_shape(context: str, text: str) -> str:
 
 
 @lru_cache(1000)  # sentences share a few shapes
-def _count_separators(shape: str, line_separator: str) -> Separators:
-    """Return the separators of a text whose words are replaced by one letter each."""
-    return count_separators([shape], line_separator)
+def count_of_shapes(shapes: tuple[str, ...], line_separator: str) -> Separators:
+    """Return the separators of texts whose words are replaced by one letter each."""
+    return count_separators(shapes, line_separator)
 
 
 def default_context(vocab: Vocab) -> str:

@@ -36,11 +36,10 @@ from seqlm.train.callbacks import (
 )
 from seqlm.train.defaults import DEFAULTS, default_settings
 from seqlm.train.history import history_table
-from seqlm.train.settings import RunConfig
+from seqlm.train.settings import PositiveInt, RunConfig
 from seqlm.train.trainer import Trainer
 from seqlm.vocab.corpus import intern_texts
-from seqlm.vocab.kinds import Kind, SubwordParams, sample, token_kind
-from seqlm.vocab.separators import estimate_separators
+from seqlm.vocab.kinds import Kind, SubwordParams, token_kind
 from seqlm.vocab.settings import Order
 from seqlm.vocab.vocabulary import SplitInfo, Vocab, choose_tokens
 
@@ -51,7 +50,6 @@ Token = Literal["char", "word"]
 Smoothing = Literal["kneser_ney", "laplace"]
 Normalise = Literal["letters", "none"]
 _checked = partial(check_argument, function="fit_ngram")
-_MinFreq = Annotated[int, Field(ge=1, le=10**9)]
 _LONGEST_PATH = 256
 _SUBWORDS = SubwordParams(algorithm="bpe", vocab_size="auto")
 
@@ -88,7 +86,7 @@ def fit_ngram(
     by = _checked(by, "by", Token)
     smoothing = _checked(smoothing, "smoothing", Smoothing)
     normalise = _checked(normalise, "normalise", Normalise)
-    min_freq = _checked(min_freq, "min_freq", _MinFreq)
+    min_freq = _checked(min_freq, "min_freq", PositiveInt)
     settings: Mapping[str, Any] = {
         "unknown": _checked(unknown, "unknown", Unknown),
         "epsilons": [_checked(epsilon, "epsilon", Epsilon)] * order,
@@ -123,9 +121,7 @@ def _encode(
     distinct, streams, lengths = intern_texts(texts, kind, separator, tokenizer)
     if sum(map(len, streams[0])) < min_tokens:
         raise DataError(f"{function}: fewer than {min_tokens} {kind.noun}s: pass more text")
-    separators = None
-    if not kind.is_lossless:
-        separators = estimate_separators("".join(sample(texts[0])), separator)
+    separators = kind.separators(texts[0], separator)
     try:
         tokens, counts, ids = choose_tokens(kind, distinct, streams[0], min_freq)
     except ParamsError as error:
@@ -243,7 +239,7 @@ def fit_network(
         cleaning = "none" if normalise is None else normalise
         cleaning = _checked_network(cleaning, "normalise", Normalise)
     val = _checked_network(val, "val", str | _Share)
-    min_freq = _checked_network(min_freq, "min_freq", _MinFreq | None)
+    min_freq = _checked_network(min_freq, "min_freq", PositiveInt | None)
     parts = _split(_join_texts(texts, cleaning, "fit_network"), val, cleaning)
     if isinstance(model, StaticNetwork):
         vocab, (train_ids, val_ids) = _encode_with(model.vocab, parts)
@@ -276,6 +272,8 @@ def _train(
         begins_with = arrays_digest(trainer.network.weight_copies())
         key = checkpoint_key(trainer.config, vocab, trainer.ranks.size) + begins_with
         kept = Checkpoint(as_path(checkpoint, "checkpoint"), key)
+        if kept.path.is_dir():
+            raise ParamsError(f"fit_network: checkpoint = {str(kept.path)!r}: is a folder")
         if not kept.restore(trainer) and kept.path.exists():
             if not kept.is_checkpoint():
                 raise ParamsError(f"{kept.path}: is no checkpoint: name another file")

@@ -36,7 +36,7 @@ from seqlm.models.ngrams import (
     count_kneser_ney,
     small_sample_infos,
 )
-from seqlm.models.saving import is_export, saved_names
+from seqlm.models.saving import copy_files, is_export, saved_names
 from seqlm.ngrams.models.kneser_ney import KneserNey
 from seqlm.ngrams.models.registry import NGRAMS_FILE, NgramsFile, build_models, load_counts
 from seqlm.vocab.corpus import load_split, split_file
@@ -216,7 +216,8 @@ class Models(Mapping[str, LanguageModel]):
             problem = f"describes {info.name!r} as it was made before: run the pipeline again"
             raise DataError(f"{description.path}: {problem}")
         model.opener = getitem, (self, info.name)
-        model.source_files = self.layout.root, self.files(info.name)
+        copy = partial(copy_files, self.layout.root, self.files(info.name))
+        model.write = copy  # type: ignore[method-assign]
         return model
 
     def _build_ngram_models(self, kind: Kind) -> Any:

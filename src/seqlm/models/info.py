@@ -200,10 +200,14 @@ def ngram_info(
     )
 
 
-def describe_ngrams(models: "Iterable[NGramModel]", vocab: Vocab) -> list[ModelInfo]:
-    """Return what the n-gram models of all of train are."""
+def describe_ngrams(
+    models: "Iterable[NGramModel]", vocab: Vocab, num_tokens: int | None = None
+) -> list[ModelInfo]:
+    """Return what n-gram models of train, or of its first tokens, are."""
     return [
-        ngram_info(model.smoothing, model.order, vocab, chosen_on_val=model.chosen_on_val)
+        ngram_info(
+            model.smoothing, model.order, vocab, num_tokens, chosen_on_val=model.chosen_on_val
+        )
         for model in models
     ]
 
@@ -256,5 +260,5 @@ def mixture_info(members: Sequence[ModelInfo]) -> ModelInfo:
 def beginning_chars(vocab: Vocab, num_tokens: int | None) -> int:
     """Return about how many characters the first tokens of train have, or all of it if
     ``num_tokens`` is None."""
-    num_chars, all_tokens = vocab.num_chars["train"], vocab.splits["train"].num_tokens
-    return round(num_chars * min((num_tokens or all_tokens) / all_tokens, 1.0))
+    train = vocab.splits["train"]
+    return round(train.num_chars * min((num_tokens or train.num_tokens) / train.num_tokens, 1.0))

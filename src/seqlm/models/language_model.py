@@ -59,8 +59,6 @@ class LanguageModel(ABC):
         self.info, self.vocab = info, vocab
         self.opener: tuple[Callable[..., Any], tuple[Any, ...]] | None = None
         """A function that opens the model again, and its arguments, for pickling."""
-        self.source_files: tuple[Path, Sequence[Path]] | None = None
-        """The folder that the model was opened from, and the files in it that it needs."""
 
     def __repr__(self) -> str:
         learns = ", learns from what it reads" if self.info.dynamic else ""
@@ -123,7 +121,7 @@ class LanguageModel(ABC):
         Raises ParamsError if the folder exists and is not empty, or if the model holds nothing to
         save.
         """
-        save(folder, [self])
+        save(folder, {self.name: self.write})
 
     _unread = slice(None)
     """The tokens of an encoded prefix that a fresh reader has not read."""

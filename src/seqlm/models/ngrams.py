@@ -90,9 +90,7 @@ class NGram(LanguageModel):
     def of(cls, model: NGramModel, vocab: Vocab, num_tokens: int | None = None) -> Self:
         """Return a model that stays as it is; ``num_tokens``: the first tokens of train that it
         counts, if not all."""
-        info = ngram_info(
-            model.smoothing, model.order, vocab, num_tokens, chosen_on_val=model.chosen_on_val
-        )
+        (info,) = describe_ngrams([model], vocab, num_tokens)
         return cls(info, vocab, EvolvingCounts.fixed(model))
 
     @property

@@ -6,9 +6,9 @@ come from elsewhere.
 """
 
 import shutil
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
-from typing import Annotated, Protocol
+from typing import Annotated
 
 from pydantic import Field
 
@@ -36,54 +36,41 @@ class Manifest(Stored):
     """Of all files below ``data``."""
 
 
-class Savable(Protocol):
-    """A model that has files, or can write them."""
-
-    @property
-    def name(self) -> str:
-        """The model's name."""
-
-    source_files: tuple[Path, Sequence[Path]] | None
-    """The root of the run or export that the model was opened from, and the files and folders below
-    it that the model needs."""
-
-    def write(self, layout: Layout) -> None:
-        """Write the files of a model that was opened nowhere."""
+def require_new_folder(folder: Path) -> None:
+    """Raise ParamsError if a folder exists and is not empty."""
+    with writing(folder):
+        if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+            raise ParamsError(f"{folder}: exists: name a new folder")
 
 
-def save(folder: str | Path, models: Iterable[Savable]) -> int:
+def save(folder: str | Path, writers: Mapping[str, Callable[[Layout], None]]) -> int:
     """Write models, opened or fitted, and the members of mixtures to a new folder; return the
     number of files.
+
+    ``writers``: name of a model -> its method ``write``.
 
     The training text goes along only if one of the models needs it. Raises ParamsError if the
     folder exists and is not empty, and if a model holds nothing to save.
     """
     folder = as_path(folder, "folder")
-    with writing(folder):
-        if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
-            raise ParamsError(f"{folder}: exists: name a new folder")
-    names = []
+    require_new_folder(folder)
     with temporary_folder(folder) as work:
-        for model in models:
-            names.append(model.name)
-            if model.source_files is None:
-                model.write(Layout(work))
-            else:
-                _copy(*model.source_files, work)
+        for write in writers.values():
+            write(Layout(work))
         files = sorted(path for path in work.rglob("*") if path.is_file())
         hashes = {path.relative_to(work).as_posix(): sha256_of_file(path) for path in files}
-        Manifest(models=names, sha256=hashes).write(work / MANIFEST)
+        Manifest(models=list(writers), sha256=hashes).write(work / MANIFEST)
         with writing(folder):
             for path in sorted(work.iterdir()):
                 path.rename(folder / path.name)
     return len(hashes) + 1
 
 
-def _copy(root: Path, paths: Iterable[Path], target: Path) -> None:
-    """Copy files, and all files of folders, to where they are below another root."""
+def copy_files(root: Path, paths: Iterable[Path], layout: Layout) -> None:
+    """Copy files, and all files of folders, to where they are below the root of a layout."""
     for path in paths:
         for file in sorted(path.iterdir()) if path.is_dir() else [path]:
-            copy = target / file.relative_to(root)
+            copy = layout.root / file.relative_to(root)
             with writing(copy):
                 copy.parent.mkdir(parents=True, exist_ok=True)
                 shutil.copyfile(file, copy)

@@ -49,20 +49,6 @@ class Stream:
     share: float = 1.0
     """The share of its split that this text is, in characters."""
 
-    @classmethod
-    def from_ids(
-        cls, ids: Ids, lengths: NDArray[np.int64], spelling: Nll, num_chars: int
-    ) -> "Stream":
-        """A stream that scores every token but the first; lengths and costs are those of the
-        others."""
-        return Stream(
-            input_ids=ids,
-            is_scored=np.arange(len(ids)) > 0,
-            lengths=lengths,
-            num_chars=num_chars,
-            spelling=spelling,
-        )
-
     def add_spelling_cost(self, nll: Nll) -> Nll:
         """Return the surprisals of the scored tokens with the cost of spelling the unknown ones.
 

@@ -9,14 +9,12 @@ are charged apart from words (:mod:`seqlm.vocab.separators`).
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from functools import lru_cache
 from itertools import compress
 
 import numpy as np
 from numpy.typing import NDArray
 
-from seqlm.core.stored import VocabKey
 from seqlm.core.text import NUM_CODE_POINTS
 from seqlm.ngrams.counts.counting import count_ngrams
 from seqlm.ngrams.models.base import token_nll
@@ -87,18 +85,10 @@ class SpellingModel:
 
 
 @lru_cache(_CACHED_MODELS)
-def _cached_model(vocab: "_HashedByKey") -> SpellingModel:
+def _cached_model(vocab: Vocab) -> SpellingModel:
     # Of the marks of an ARPA file, one is empty, and one a line end: they are no words.
     no_words = UNKNOWN, "", _END
-    return SpellingModel([token for token in vocab.vocab.tokens if token not in no_words])
-
-
-@dataclass(frozen=True)
-class _HashedByKey:
-    """A vocabulary, hashed by its key: to compare all of its words takes too long."""
-
-    key: VocabKey
-    vocab: Vocab = field(compare=False)
+    return SpellingModel([token for token in vocab.tokens if token not in no_words])
 
 
 def spelling_costs(vocab: Vocab, tokens: Sequence[str]) -> NDArray[np.float64]:
@@ -106,7 +96,7 @@ def spelling_costs(vocab: Vocab, tokens: Sequence[str]) -> NDArray[np.float64]:
     ``(len(tokens),)``."""
     if vocab.token_kind.is_character or not tokens:
         return np.full(len(tokens), UNIFORM_CHAR_NLL)
-    return _cached_model(_HashedByKey(vocab.key, vocab)).nll(tokens)
+    return _cached_model(vocab).nll(tokens)
 
 
 def unknown_costs(

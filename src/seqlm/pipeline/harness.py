@@ -7,7 +7,6 @@ gets the :class:`~seqlm.core.layout.Layout` of its folder.
 import functools
 import io
 import os
-import re
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -15,12 +14,10 @@ from typing import Any, NoReturn
 
 import click
 
-from seqlm.core.errors import Interrupted, MachineError, ParamsError, SeqlmError, describe_os_error
+from seqlm.core.errors import Interrupted, MachineError, ParamsError, reporting
 from seqlm.core.layout import Layout
 from seqlm.pipeline.dvc_watchdog import end_with_dvc, is_under_dvc
 
-_NO_MEMORY = re.compile("can't allocate memory|out of memory")
-"""In PyTorch's errors, on CPUs and on GPUs."""
 _EXPERIMENT = "DVC_EXP_BASELINE_REV"
 """`dvc exp run` sets this variable."""
 _AFTER_EXPERIMENT = (
@@ -66,18 +63,11 @@ def stage(
                 # see that.
                 Layout(root).params.touch()
             try:
-                function(Layout(root), **options)
+                with reporting(_fail, if_out_of_memory):
+                    function(Layout(root), **options)
             except (Interrupted, KeyboardInterrupt) as interruption:
                 click.echo(str(interruption) or "interrupted", err=True)
                 sys.exit(Interrupted.exit_code)
-            except SeqlmError as error:
-                _fail(str(error), error.exit_code)
-            except (MemoryError, RuntimeError) as error:
-                if not isinstance(error, MemoryError) and not _NO_MEMORY.search(str(error)):
-                    raise
-                _fail(f"out of memory: {if_out_of_memory}", MachineError.exit_code)
-            except OSError as error:
-                _fail(describe_os_error(error), MachineError.exit_code)
 
         folder = click.Path(path_type=Path, exists=True, file_okay=False, readable=False)
         root = click.option(

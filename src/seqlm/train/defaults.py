@@ -5,7 +5,6 @@ Those of ``lstm`` are the run ``lstm`` of ``params.yaml``, those of ``transforme
 
 from typing import Any
 
-from seqlm.core.errors import ParamsError
 from seqlm.core.threads import default_threads
 
 _COMMON: dict[str, Any] = {
@@ -68,12 +67,7 @@ _MIN_MINIBATCHES = 10
 
 
 def default_settings(architecture: str, num_tokens: int | None = None) -> dict[str, Any]:
-    """All settings of a run but its name and its kind of token, for a text of ``num_tokens``.
-
-    Raises ParamsError for an unknown architecture.
-    """
-    if architecture not in DEFAULTS:
-        raise ParamsError(f"model = {architecture!r}: should be one of {', '.join(DEFAULTS)}")
+    """All settings of a run but its name and its kind of token, for a text of ``num_tokens``."""
     settings = _COMMON | DEFAULTS[architecture] | {"model": architecture}
     settings["num_threads"] = default_threads()
     if num_tokens is not None:

@@ -7,7 +7,7 @@ All hold the same weights, because they average their gradients and take the sam
 import math
 import os
 import signal
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, NoReturn, TypeVar
@@ -40,18 +40,14 @@ class Ranks:
         """Return the first process's value in every process; all wait for the first."""
         values = [value]
         if self.size > 1:
-            import torch.distributed as dist
-
-            _together(dist.broadcast_object_list, values)
+            _together("broadcast_object_list", values)
         return values[0]
 
     def all_gather(self, value: T) -> list[T]:
         """Return every process's value, in every process."""
         values = [value] * self.size
         if self.size > 1:
-            import torch.distributed as dist
-
-            _together(dist.all_gather_object, values, value)
+            _together("all_gather_object", values, value)
         return values
 
     def mean(self, value: float) -> float:
@@ -63,22 +59,22 @@ class Ranks:
         if self.size == 1:
             return
         import torch
-        import torch.distributed as dist
 
         for array in arrays:
             tensor = torch.as_tensor(array)  # the same memory
-            _together(dist.all_reduce, tensor)
+            _together("all_reduce", tensor)
             tensor.div_(self.size)
 
 
 ONE_PROCESS = Ranks()
 
 
-def _together(operation: Callable[..., Any], *arguments: Any) -> None:
+def _together(operation: str, *arguments: Any) -> None:
+    """Call a function of ``torch.distributed``."""
     import torch
 
     try:
-        operation(*arguments)
+        getattr(torch.distributed, operation)(*arguments)
     except torch.OutOfMemoryError:
         raise
     except (RuntimeError, ValueError) as error:
@@ -111,7 +107,7 @@ def process_group(device: str) -> Iterator[Ranks]:
     if device == "cuda":
         torch.cuda.set_device(int(os.environ["LOCAL_RANK"]))
     signal.signal(signal.SIGTERM, _end)  # as torchrun ends the others if one fails
-    _together(dist.init_process_group)
+    _together("init_process_group")
     try:
         yield Ranks(dist.get_rank(), size)
     finally:

@@ -71,7 +71,8 @@ class RunConfig(NetworkSettings):
     def _require_consistency(self) -> "RunConfig":
         if self.checkpoint == "best" and self.eval_every > self.num_epochs:
             raise ValueError(
-                "checkpoint: best needs an evaluation on val: eval_every must not exceed num_epochs"
+                "checkpoint: best needs an evaluation on the validation set: eval_every must not "
+                "exceed num_epochs"
             )
         if self.schedule == "constant" and self.warmup_share > 0:
             raise ValueError("warmup_share has no effect with schedule: constant: set it to 0")

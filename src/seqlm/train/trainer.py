@@ -20,7 +20,7 @@ from seqlm.networks.building import build_network
 from seqlm.networks.initial import mask, masks_rng
 from seqlm.networks.network import Network, State, continue_prefixes, rows_nll, stream_nll
 from seqlm.train.history import SAMPLE_TOKENS, HistoryRow, Progress, RunningTotals, is_sampled
-from seqlm.train.minibatches import Minibatch, Plan, random_minibatches, sequential_minibatches
+from seqlm.train.minibatches import Minibatch, Plan, minibatches
 from seqlm.train.ranks import ONE_PROCESS, Ranks
 from seqlm.train.settings import RunConfig
 
@@ -68,7 +68,6 @@ class Trainer:
             config, vocab_size, config.seed, device, config.num_threads
         )
         self.network.start_training(config.optimizer, config.weight_decay)
-        self.num_parameters = self.network.num_parameters
         self.plan = Plan.of(config, len(self._train_ids))
         self._shard = ranks.shard(self.plan.batch_size)
         self._rng = np.random.default_rng(config.seed)
@@ -126,11 +125,10 @@ class Trainer:
 
     def _rest_of_epoch(self) -> Iterator[Minibatch]:
         """Yield this process's rows of the remaining minibatches of the current epoch."""
-        sampler = random_minibatches if self.config.sampling == "random" else sequential_minibatches
-        plan, done = self.plan, self.progress.epoch_minibatches
+        sizes, done = (self.plan.batch_size, self.plan.num_steps), self.progress.epoch_minibatches
         self._rng.bit_generator.state = self._rng_at_epoch_start
-        for inputs, targets in sampler(
-            self._train_ids, plan.batch_size, plan.num_steps, self._rng, done=done
+        for inputs, targets in minibatches(
+            self.config.sampling, self._train_ids, *sizes, self._rng, done=done
         ):
             yield inputs[self._shard], targets[self._shard]
 
@@ -224,13 +222,15 @@ class Trainer:
         """
         carried = [] if self._carried is None else self.network.state_arrays(self._carried)
         processes = self.ranks.all_gather((self._totals.values(), carried))
-        arrays = {
-            **_prefixed("network", self.network.weight_copies()),
-            **_prefixed("best", self._best_weights or {}),
-            **_prefixed("optimizer", self.network.optimizer_state),
+        groups: dict[str, Mapping[Any, NDArray[Any]]] = {
+            "network": self.network.weight_copies(),
+            "best": self._best_weights or {},
+            "optimizer": self.network.optimizer_state,
         }
-        for rank, (_, state) in enumerate(processes):
-            arrays |= {f"carried.{rank}.{index}": array for index, array in enumerate(state)}
+        groups |= {
+            f"carried.{rank}": dict(enumerate(one)) for rank, (_, one) in enumerate(processes)
+        }
+        arrays = {f"{group}.{name}": one for group in groups for name, one in groups[group].items()}
         progress = asdict(self.progress)
         del progress["plan"]
         values = {
@@ -256,10 +256,6 @@ class Trainer:
         progress = values["progress"]
         history = [HistoryRow(**row) for row in progress["history"]]
         self.progress = Progress(self.plan, **progress | {"history": history})
-
-
-def _prefixed(prefix: str, arrays: Mapping[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
-    return {f"{prefix}.{name}": array for name, array in arrays.items()}
 
 
 def _of_prefix(prefix: str, arrays: Mapping[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:

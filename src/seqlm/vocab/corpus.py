@@ -22,8 +22,7 @@ from seqlm.core.errors import DataError
 from seqlm.core.files import read_text
 from seqlm.core.memory import require_memory
 from seqlm.core.stored import Digests, Stored, read_array, write_array
-from seqlm.vocab.kinds import Kind, SubwordTokenizer, TokenKind, sample, token_kind
-from seqlm.vocab.separators import estimate_separators
+from seqlm.vocab.kinds import Kind, SubwordTokenizer, TokenKind, token_kind
 from seqlm.vocab.vocabulary import Parts, SplitInfo, Vocab, VocabFile, choose_tokens
 
 SPLITS = ("train", "val", "test")
@@ -107,8 +106,7 @@ def build_corpus(
     seen, streams, lengths = intern_texts(
         map(read_text, texts.values()), found, line_separator, tokenizer
     )
-    passages = "".join(sample(read_text(texts["train"])))
-    separators = None if found.is_lossless else estimate_separators(passages, line_separator)
+    separators = found.separators(read_text(texts["train"]), line_separator)
     tokens, counts, ids = choose_tokens(found, seen, streams[0], min_freq)
     is_unknown, splits, digests = ids == 0, {}, {}
     numbers = (np.cumsum(is_unknown) - 1).astype(np.uint32)

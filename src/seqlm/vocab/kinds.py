@@ -29,6 +29,7 @@ from pydantic import Field
 from seqlm.core.errors import DataError, needs_extra
 from seqlm.core.settings import Section
 from seqlm.core.text import window_starts, words
+from seqlm.vocab.separators import Separators, estimate_separators
 
 if TYPE_CHECKING:
     from tokenizers import Tokenizer
@@ -123,6 +124,13 @@ class TokenKind(ABC):
     def length(self, token: str) -> int:
         """Return the number of characters of a token."""
         return len(token)
+
+    def separators(self, text: str, line_separator: str) -> Separators | None:
+        """Return the probabilities of what separates the tokens of the training split, unless they
+        are the whole text."""
+        if self.is_lossless:
+            return None
+        return estimate_separators("".join(sample(text)), line_separator)
 
     def train_tokenizer(
         self, text: str, line_separator: str, settings: Section

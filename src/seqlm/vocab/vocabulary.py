@@ -22,7 +22,7 @@ from seqlm.core.errors import DataError, ParamsError
 from seqlm.core.files import write_bytes
 from seqlm.core.stored import Sha256, Stored, VocabKey, read_verified
 from seqlm.vocab.kinds import Kind, SubwordTokenizer, TokenKind, token_kind
-from seqlm.vocab.separators import BLANKS, Separators, estimate_separators
+from seqlm.vocab.separators import BLANKS, Separators
 
 UNKNOWN = "<unk>"
 TOKENIZER_FILE = "tokenizer.json"
@@ -31,7 +31,8 @@ _Count = Annotated[int, Field(ge=0)]
 
 @dataclass(frozen=True)
 class SplitInfo:
-    """Size of one encoded split; ``num_chars`` counts its lines joined by the line separator."""
+    """Size of one encoded split; ``num_chars`` counts its lines joined by the line separator, and
+    is the same for all kinds of tokens."""
 
     num_tokens: _Count
     num_chars: _Count
@@ -71,6 +72,9 @@ class Vocab:
     def __contains__(self, token: str) -> bool:
         return token in self._indices
 
+    def __hash__(self) -> int:
+        return hash(self.key)
+
     @property
     def blank(self) -> str:
         """The character that a text without a context is read after: a space, else a line end, else
@@ -90,11 +94,6 @@ class Vocab:
     def token_kind(self) -> TokenKind:
         """The kind of token."""
         return token_kind(self.kind)
-
-    @property
-    def num_chars(self) -> dict[str, int]:
-        """Characters of each split, lines joined: the same for all kinds of tokens."""
-        return {name: split.num_chars for name, split in self.splits.items()}
 
     def encode(self, tokens: Sequence[str]) -> NDArray[np.int64]:
         """Return the indices of ``tokens``, 0 for those the vocabulary lacks; shape
@@ -167,7 +166,7 @@ class VocabFile(Stored):
     @model_validator(mode="after")
     def _fits_together(self) -> Self:
         kind, train = token_kind(self.kind), self.splits.get("train")
-        possible = None if kind.is_lossless else estimate_separators("", self.line_separator)
+        possible = kind.separators("", self.line_separator)
         wrong = {
             "tokens": self.tokens[:1] != [UNKNOWN] or len(set(self.tokens)) < len(self.tokens),
             "counts": len(self.counts) != len(self.tokens),
@@ -207,8 +206,8 @@ def choose_tokens(
         ranked = ranked[ranked != seen.index(UNKNOWN)]
     if not occurrences[ranked].any():
         raise ParamsError(
-            f"vocab.{kind.name}.min_freq = {min_freq}: no {kind.noun} of train occurs so often; "
-            f"the most frequent one occurs {max(occurrences, default=0)} times: lower it"
+            f"vocab.{kind.name}.min_freq = {min_freq}: no {kind.noun} of the training set occurs "
+            f"so often; the most frequent one occurs {max(occurrences, default=0)} times: lower it"
         )
     ids = np.zeros(len(seen), np.min_scalar_type(len(ranked)))
     ids[ranked] = np.arange(1, len(ranked) + 1)

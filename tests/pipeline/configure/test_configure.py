@@ -131,7 +131,7 @@ def test_train_has_no_settings_that_would_be_overridden(key: str) -> None:
         ({"format": 1}, "runs.a.format: unknown setting"),
         ({"num_layers": 2}, "model scratch needs num_layers: 1"),
         ({"model": "lstm", "truncation": "full"}, "model lstm needs truncation: regular"),
-        ({"checkpoint": "best", "eval_every": 1000}, "checkpoint: best needs an evaluation on val"),
+        ({"checkpoint": "best", "eval_every": 1000}, "checkpoint: best needs an evaluation on the validation set"),
         ({"warmup_share": 0.1}, "warmup_share has no effect with schedule: constant"),
         ({"weight_decay": 0.1}, "weight_decay has no effect with optimizer: sgd"),
     ],

@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from made_scores import scored_text
+from made_scores import scored_text, stream_of
 from seqlm.models.scored_text import NUM_BLOCKS, Stream
 from seqlm.pipeline.evaluate.uncertainty import (
     Comparison,
@@ -102,7 +102,7 @@ def words(*lengths: int, num_separators: int, spelling: Sequence[float] = ()) ->
     """Return a text of known words, of which the first is not scored."""
     own = np.array(lengths[1:])
     costs = np.array(spelling) if spelling else np.zeros(len(own))
-    return Stream.from_ids(np.ones(len(lengths), np.int64), own, costs, int(own.sum()) + num_separators)
+    return stream_of(np.ones(len(lengths), np.int64), own, costs, int(own.sum()) + num_separators)
 
 
 def test_blocks_have_equally_many_characters() -> None:

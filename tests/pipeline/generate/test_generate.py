@@ -38,7 +38,10 @@ def test_the_stage_writes_samples_of_each_model_and_logs_them(layout: Layout, ru
     # The run, and for each kind of token the highest order of each smoothing method.
     models = ["small", *(name for kind in KINDS for name in ngram_models(kind) if name.endswith("-3"))]
     assert [line.partition(":")[0] for line in lines] == models
-    assert all(re.fullmatch(r".+: 6 samples, .* s; .* copied from train has \d+ characters?", line) for line in lines)
+    assert all(
+        re.fullmatch(r".+: 6 samples, .* s; .* copied from the training set has \d+ characters?", line)
+        for line in lines
+    )
     stored = json.loads(layout.reports("generate", "samples.json").read_text())
     assert list(dict.fromkeys(sample["model"] for sample in stored)) == models
 

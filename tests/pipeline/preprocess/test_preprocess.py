@@ -197,7 +197,7 @@ def test_a_licence_of_project_gutenberg_is_warned_of(preprocess: Preprocess, mon
     monkeypatch.setattr(splitting, "_SEARCHED", 2000)  # bytes of the beginning, and of the end
     header, body, licence = "Title: Tides\n" * 10, "".join(PROSE), "You may copy it.\n" * 100
     for text in (header + START + body, body + END + licence):
-        assert "warning: the text has Project Gutenberg's header or licence" in preprocess(text).stderr
+        assert "warning: the text has Project Gutenberg's header or license" in preprocess(text).stderr
     assert preprocess(body).stderr == ""
 
 

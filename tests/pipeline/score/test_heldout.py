@@ -9,12 +9,12 @@ import pytest
 
 from compiled_networks import scratch_network
 from encoded_corpora import encode
-from made_scores import scored_text
+from made_scores import scored_text, stream_of
 from seqlm.core.errors import DataError
 from seqlm.core.layout import Layout
 from seqlm.models.encoding import EncodedText
 from seqlm.models.ngrams import NGram
-from seqlm.models.scored_text import Stream, Streams
+from seqlm.models.scored_text import Streams
 from seqlm.models.spelling import UNIFORM_CHAR_NLL, SpellingModel
 from seqlm.networks.network import stream_nll
 from seqlm.ngrams.counts.count_tables import NgramCounts
@@ -59,7 +59,7 @@ def layout(tmp_path_factory: pytest.TempPathFactory) -> Layout:
 
 
 def passages_of(layout: Layout, split: str, max_chars: int) -> list[str]:
-    text, num_chars = (layout.split(split).read_text(), Vocab.load(layout.vocab("char")).num_chars[split])
+    text, num_chars = (layout.split(split).read_text(), Vocab.load(layout.vocab("char")).splits[split].num_chars)
     return [text[begin:end] for begin, end in find_passages(text.removesuffix("\n"), max_chars, num_chars)]
 
 
@@ -170,7 +170,7 @@ def test_the_beginning_of_train(layout: Layout) -> None:
 
 
 def test_unknown_tokens_cost_their_spelling() -> None:
-    text = Stream.from_ids(np.array([0, 1, 0]), np.array([1, 1]), np.array([0.0, 7.0]), 2)
+    text = stream_of(np.array([0, 1, 0]), np.array([1, 1]), np.array([0.0, 7.0]), 2)
     assert text.add_spelling_cost(np.array([1.0, 2.0])).tolist() == [1, 9]
     # Surprisals of another text are refused.
     with pytest.raises(DataError, match="9 surprisals for a text of 10 scored tokens: score again"):

@@ -21,7 +21,7 @@ from seqlm.networks.compiled.network import CompiledNetwork
 from seqlm.networks.network import Network, stream_nll
 from seqlm.pipeline.configure.settings import resolve_runs
 from seqlm.pipeline.score import networks
-from seqlm.pipeline.score.scores import Scores, score_model
+from seqlm.pipeline.score.scores import TRAIN_SUBSET, Scores, score_model
 from seqlm.pipeline.score.settings import DynamicParams
 from seqlm.pipeline.train.configs import is_of_chapter
 from seqlm.vocab.vocabulary import SplitInfo, Vocab
@@ -81,6 +81,11 @@ def test_warm_ups_are_not_scored_and_models_of_characters_are_diagnosed(token: s
     assert set(score.metadata) == metadata
 
 
+def test_the_part_of_train_that_a_network_saw_is_scored_too() -> None:
+    scored = model("word", strong_network(), train_tokens=50)
+    assert score_model(scored, heldout(streams(), num_tuning_tokens=30)).metrics[TRAIN_SUBSET]["tokens"] == 49
+
+
 def dynamic_scores(
     made: Network, texts: Streams, log: list[str], params: DynamicParams = PARAMS, num_tuning_tokens: int = 1000
 ) -> list[Scores]:
@@ -122,7 +127,7 @@ def texts_of(val: np.ndarray, test: np.ndarray) -> Streams:
 def test_val_decides_whether_a_network_is_made_dynamic_and_test_does_not() -> None:
     log: list[str] = []
     assert dynamic_scores(uniform_network(), texts_of(NOISE, REPEATS), log) == []
-    assert log[-1] == "m+dynamic: left out, because no learning rate is better than 0 on val"
+    assert log[-1] == "m+dynamic: left out, because no learning rate is better than 0 on the validation set"
     (score,) = dynamic_scores(uniform_network(), texts_of(REPEATS, NOISE), [])
     assert score.nll["val"].mean() < 0.9995 * np.log(6) < score.nll["test"].mean()
 

@@ -43,7 +43,7 @@ def names_in(folder: Path) -> list[str]:
 def test_a_run_is_scored_on_every_split_static_and_dynamic(run_stage: RunStage, layout: Layout) -> None:
     change_params(layout.params, SMALL_DYNAMIC)
     printed = succeeded(run_stage("score", "--model", "small"))
-    line = r"^small\+{}: \d\.\d+ bits per character on val{}$"
+    line = r"^small\+{}: \d\.\d+ bits per character on the validation set{}$"
     assert re.search(line.format("dynamic, lr 0.001, decay 0.01", ""), printed, re.MULTILINE)
     assert re.search(line.format("dynamic", f", {SECONDS}"), printed, re.MULTILINE)
     static, dynamic = load_scores_folder(layout.scores_of_run("small"))
@@ -105,7 +105,7 @@ def test_ngram_models_of_the_beginning_of_train_are_scored(
 @pytest.mark.parametrize("kind", KINDS)
 def test_ngram_models_are_scored(kind: str, run_stage: RunStage, layout: Layout) -> None:
     printed = succeeded(run_stage("score", "--kind", kind))
-    line = rf"^{kind}-kneser-ney-2: \d\.\d+ bits per character on val, {SECONDS}$"
+    line = rf"^{kind}-kneser-ney-2: \d\.\d+ bits per character on the validation set, {SECONDS}$"
     assert re.search(line, printed, re.MULTILINE)
     scores = [score for score in load_scores_folder(layout.scores_of_ngrams(kind)) if score.info.token == kind]
     static = [score for score in scores if not score.info.dynamic]
@@ -135,7 +135,7 @@ def test_a_model_over_words_is_scored_over_characters(run_stage: RunStage, layou
     ("max_words", "first_words", "reason"),
     [
         (179, "", "train has 180 words, more than 179"),
-        (180, "quite other words\n" * 20, "87% of the words of val are unknown"),
+        (180, "quite other words\n" * 20, "87% of the words of the validation set are unknown"),
     ],
 )
 def test_a_model_over_too_many_or_unknown_words_is_not_read_as_one_over_characters(

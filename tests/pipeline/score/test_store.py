@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 
 from compiled_networks import strong_network
-from made_scores import network, ngram, score, scored_text
+from made_scores import network, ngram, score, scored_text, stream_of
 from seqlm.core.errors import DataError
 from seqlm.core.metrics import perplexity
 from seqlm.models.networks import StaticNetwork
 from seqlm.models.ngrams import NGram
-from seqlm.models.scored_text import Stream, measure
+from seqlm.models.scored_text import measure
 from seqlm.networks.network import stream_nll
 from seqlm.ngrams.counts.counting import count_ngrams
 from seqlm.ngrams.models.kneser_ney import KneserNey
@@ -46,11 +46,11 @@ def test_scores_that_are_no_longer_made_are_removed(tmp_path: Path) -> None:
     for names in (["a", "b"], ["c", "a"]):
         save_scores_folder(tmp_path, [score(network(name), np.full(4, np.log(2))) for name in names], log.append)
     assert [score.name for score in load_scores_folder(tmp_path)] == ["a", "c"]
-    assert log[-1].startswith("a: 1.000 bits per character on val, ")
+    assert log[-1].startswith("a: 1.000 bits per character on the validation set, ")
 
 
 def test_metrics_by_hand() -> None:
-    text = Stream.from_ids(np.array([1, 0, 1]), np.ones(2, np.int64), np.array([math.log(4), 0]), 4)
+    text = stream_of(np.array([1, 0, 1]), np.ones(2, np.int64), np.array([math.log(4), 0]), 4)
     metrics = measure(np.log([2.0, 8.0]), text)
     assert metrics["perplexity"] == pytest.approx(4)
     assert metrics["unknown_share"] == pytest.approx(1 / 2)

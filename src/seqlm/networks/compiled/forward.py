@@ -97,8 +97,9 @@ def look_up(table: Matrix, tokens: Tokens, result: Steps, rows: BatchRows) -> No
     """Set batch rows of a result (T, B, N) to the table's rows of the tokens (T, B)."""
     for t in range(len(tokens)):
         for b in range(rows.first, rows.last):
+            token = tokens[t, b]  # otherwise read again for each number
             for k in range(table.shape[1]):
-                result[t, b, k] = table[tokens[t, b], k]
+                result[t, b, k] = table[token, k]
 
 
 @jit_internal

@@ -106,8 +106,9 @@ def _forward(buffers: TrainBuffers, rows: BatchRows) -> None:
                 forward.output_logits(packed, outputs, rows, buffers.logits[start:end])
                 for t in range(start, end):
                     for b in range(rows.first, rows.last):
-                        row, target = buffers.logits[t, b, :vocab_size], buffers.targets[t, b]
-                        buffers.nll[t, b] = _softmax_cross_entropy_backward(row, target, scale)
+                        buffers.nll[t, b] = _softmax_cross_entropy_backward(
+                            buffers.logits[t, b], vocab_size, buffers.targets[t, b], scale
+                        )
 
 
 @jit_internal
@@ -123,18 +124,22 @@ def _drop(source: Steps, target: Steps, mask: Matrix, rows: BatchRows) -> None:
 
 
 @jit_internal
-def _softmax_cross_entropy_backward(logits: Vector, target: int, scale: np.float32) -> float:
-    """Replace logits (V,) by (softmax - one-hot) times ``scale``, (8.7.11), and return -log p of
-    the target."""
+def _softmax_cross_entropy_backward(
+    logits: Vector, vocab_size: int, target: int, scale: np.float32
+) -> float:
+    """Replace a row of logits by (softmax - one-hot) times ``scale``, (8.7.11), and return -log p
+    of the target."""
     largest = logits[0]
-    for k in range(len(logits)):
+    for k in range(vocab_size):
         if logits[k] > largest:
             largest = logits[k]
     target_logit = logits[target] - largest
-    for k in range(len(logits)):
+    for k in range(len(logits)):  # whole vectors, which is faster
         logits[k] = exp_single(logits[k] - largest)
+    for k in range(vocab_size, len(logits)):
+        logits[k] = 0
     total = np.float32(0)
-    for k in range(len(logits)):
+    for k in range(vocab_size):
         total += logits[k]
     factor = scale / total
     for k in range(len(logits)):
@@ -293,8 +298,9 @@ def _add_by_token(tokens: Tokens, deltas: Steps, sums: Matrix, first: int, last:
     picks a row."""
     for t in range(len(tokens)):
         for b in range(tokens.shape[1]):
+            token = tokens[t, b]  # otherwise read again for each number
             for k in range(first, last):
-                sums[tokens[t, b], k] += deltas[t, b, k]
+                sums[token, k] += deltas[t, b, k]
 
 
 @jit_internal

@@ -18,6 +18,7 @@ from seqlm.core.files import atomic_write, open_unpacked, sha256_of_file, writin
 from seqlm.core.layout import Layout
 from seqlm.core.progress import Log
 from seqlm.core.settings import Section, load
+from seqlm.core.stored import Sha256
 from seqlm.pipeline.download.settings import DownloadParams
 
 _TIMEOUT_S = 10
@@ -33,7 +34,7 @@ class Corpus(Section):
     """The name of its file in a data folder and in the cache."""
     urls: list[str]
     """Where it is published, in the order in which they are tried."""
-    sha256: Annotated[str, Field(pattern="^[0-9a-f]{64}$")]
+    sha256: Sha256
     bytes: Annotated[int, Field(gt=0)]
     line_separator: Literal["", " ", "\n"]
     """What joins the lines of its cleaned text if ``vocab.line_separator`` is auto."""

@@ -18,7 +18,7 @@ class SplitFractions(Section):
     @model_validator(mode="after")
     def _leave_a_rest(self) -> "SplitFractions":
         if self.shares["test"] <= 0:
-            raise ValueError("train and val must leave a share for test")
+            raise ValueError("train and val must leave a share for the test set")
         return self
 
     @property

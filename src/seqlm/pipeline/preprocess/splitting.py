@@ -152,7 +152,7 @@ def _warn_of_cleaning(raw: bytes, letters: Letters, normalise: str) -> list[str]
         )
     if _GUTENBERG.search(raw[:_SEARCHED]) or _GUTENBERG.search(raw[-_SEARCHED:]):
         warnings.append(
-            "the text has Project Gutenberg's header or licence, before its line '*** START OF' "
+            "the text has Project Gutenberg's header or license, before its line '*** START OF' "
             "and after '*** END OF': remove them, or models learn from one and are scored on the "
             "other"
         )

@@ -16,7 +16,7 @@ from ruamel.yaml import YAML
 
 from seqlm.core.files import read_csv, read_json
 from seqlm.core.layout import Layout
-from seqlm.train.minibatches import random_minibatches, sequential_minibatches
+from seqlm.train.minibatches import minibatches
 from seqlm.vocab.corpus import SPLITS
 
 CORPUS = "time_machine"
@@ -201,8 +201,9 @@ def _ngram_values(layout: Layout) -> Values:
 def _minibatch_values() -> Values:
     """Numbers of minibatches when 0, 1, ..., 34 is cut as in section 8.3.4, at many offsets."""
     values: Values = {}
-    for name, cut in (("random", random_minibatches), ("sequential", sequential_minibatches)):
-        epochs = [list(cut(np.arange(35), 2, 5, np.random.default_rng(n))) for n in range(20)]
+    for name in ("random", "sequential"):
+        rngs = map(np.random.default_rng, range(20))
+        epochs = [list(minibatches(name, np.arange(35), 2, 5, rng)) for rng in rngs]
         sizes = {sum(len(inputs) for inputs, _ in batches) for batches in epochs}
         values[f"minibatches.{name}"] = _join_words(sorted(set(map(len, epochs))))
         values[f"subsequences.{name}"] = _join_words(sorted(sizes))

@@ -128,7 +128,7 @@ def _text(layout: Layout, _: pd.DataFrame) -> Content:
         "corpus": corpus,
         "has_curves": corpus["name"] in CORPORA,
         "letters": vocab.normalise == "letters",
-        "num_test_chars": vocab.num_chars["test"],
+        "num_test_chars": vocab.splits["test"].num_chars,
         "preprocess": read_json(layout.reports("preprocess", "summary.json")),
         "vocabs": [
             {"noun": kind.noun, "has_unknown": kind.has_unknown}

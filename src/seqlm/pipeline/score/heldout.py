@@ -99,9 +99,14 @@ class Heldout:
         lengths = split.lengths(1, num_tokens)
         num_chars = int(lengths.sum())
         if not vocab.token_kind.is_lossless:  # the blanks between words count too: an estimate
-            num_chars = round(vocab.num_chars[name] * (num_tokens - 1) / (len(split) - 1))
-        spelling = self._spelling_costs[split.distinct_ids(1, num_tokens)]
-        return Stream.from_ids(np.asarray(split.ids[:num_tokens]), lengths, spelling, num_chars)
+            num_chars = round(vocab.splits[name].num_chars * (num_tokens - 1) / (len(split) - 1))
+        return Stream(
+            input_ids=np.asarray(split.ids[:num_tokens]),
+            is_scored=np.arange(num_tokens) > 0,
+            lengths=lengths,
+            num_chars=num_chars,
+            spelling=self._spelling_costs[split.distinct_ids(1, num_tokens)],
+        )
 
     @cached_property
     def _corpus(self) -> EncodedCorpus:
@@ -119,7 +124,7 @@ class Heldout:
         """Return the passages of a split that are scored, as texts and as ranges of tokens."""
         vocab, split = self._corpus.vocab, self._corpus.splits[name]
         text = read_text(self._layout.split(name)).removesuffix("\n")
-        passages = find_passages(text, self._max_chars, vocab.num_chars[name])
+        passages = find_passages(text, self._max_chars, vocab.splits[name].num_chars)
         offsets = token_offsets(vocab, split.ids, text, list(chain.from_iterable(passages)))
         ranges = zip(offsets[::2], offsets[1::2], strict=True)
         texts = [text[begin:end] for begin, end in passages]
@@ -141,7 +146,7 @@ class Heldout:
             num_chars=num_chars,
             lengths=lengths,
             separator_nll=separators,
-            share=chars / vocab.num_chars[name],
+            share=chars / vocab.splits[name].num_chars,
             spelling=self._spelling_costs[ids],
             input_ids=input_ids,
             is_scored=is_scored,

@@ -52,7 +52,7 @@ def tune_and_score_dynamic(
     head, streams = heldout.head("val", NUM_TUNING_TOKENS), heldout.streams
     name, imap = model.info.as_dynamic().name, model.network.imap
     unchanged = head.bits_per_character(head.scored_nll(model.token_nll))
-    log(f"{name}, lr 0: {format_bits(unchanged)} on val")
+    log(f"{name}, lr 0: {format_bits(unchanged)} on the validation set")
     rms = train_gradient_rms(model.network, train)
     models = [
         DynamicNetwork(model, *settings, lambda: rms)
@@ -63,10 +63,10 @@ def tune_and_score_dynamic(
     for dynamic, nll in zip(models, nll_of_models, strict=True):
         tried[dynamic] = head.bits_per_character(nll)
         settings = f"lr {dynamic.lr:g}, decay {dynamic.decay:g}"
-        log(f"{name}, {settings}: {format_bits(tried[dynamic])} on val")
+        log(f"{name}, {settings}: {format_bits(tried[dynamic])} on the validation set")
     best = min(models, key=tried.__getitem__)
     if tried[best] >= unchanged:
-        log(f"{name}: left out, because no learning rate is better than 0 on val")
+        log(f"{name}: left out, because no learning rate is better than 0 on the validation set")
         return
     nll_of_splits = imap(lambda split: streams[split].scored_nll(best.token_nll), HELD_OUT)
     yield make_scores(

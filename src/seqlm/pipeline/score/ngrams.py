@@ -79,7 +79,7 @@ def _is_read_as_characters(words: Vocab, log: Log) -> bool:
     num_words, unknown = words.splits["train"].num_tokens, words.splits["val"].unknown_share
     if num_words <= MAX_TOKENS and unknown <= MAX_UNKNOWN_SHARE:
         return True
-    unlikely = f"{unknown:.0%} of the words of val are unknown"
+    unlikely = f"{unknown:.0%} of the words of the validation set are unknown"
     reason = (
         unlikely
         if num_words <= MAX_TOKENS

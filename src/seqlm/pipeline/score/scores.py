@@ -7,7 +7,7 @@ bits.json are selections, for people and for ``dvc metrics``.
 
 import math
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -90,19 +90,18 @@ def score_model(model: LanguageModel, heldout: Heldout) -> Scores:
     words as characters, which takes long.
     """
     info, streams = model.info, heldout.streams
-    nll = {
-        split: streams[split].scored_nll(model.token_nll)
-        for split in (HELD_OUT if info.dynamic else SPLITS)
-    }
-    metrics: dict[str, dict[str, Any]] = {}
+    splits = HELD_OUT if info.dynamic else SPLITS
+    scores = make_scores(
+        info, {split: streams[split].scored_nll(model.token_nll) for split in splits}, streams
+    )
     if info.train_tokens is not None:
         head = heldout.head("train", info.train_tokens)
-        metrics[TRAIN_SUBSET] = measure(head.scored_nll(model.token_nll), head)
-    metrics |= {split: measure(values, streams[split]) for split, values in nll.items()}
-    metadata: dict[str, Any] = {}
+        subset = measure(head.scored_nll(model.token_nll), head)
+        scores = replace(scores, metrics={TRAIN_SUBSET: subset, **scores.metrics})
     if info.token == "char" and info.counted_token != "word" and not info.dynamic:
-        metadata["positions"] = perplexity_by_position(model, streams["test"].ids)
-    return Scores(info, nll, metrics, metadata)
+        positions = perplexity_by_position(model, streams["test"].ids)
+        scores = replace(scores, metadata={"positions": positions})
+    return scores
 
 
 def perplexity_by_position(model: LanguageModel, ids: Ids) -> list[float | None]:
@@ -138,7 +137,7 @@ def save_scores_folder(folder: Path, scores: Iterable[Scores], log: Log) -> None
     for score, seconds in timed(scores):
         save_scores(folder / score.name, score)
         names.append(score.name)
-        log(f"{score.name}: {format_bits(val_bits(score))} on val, {seconds:.1f} s")
+        log(f"{score.name}: {format_bits(val_bits(score))} on the validation set, {seconds:.1f} s")
     remove_others(names, folder)
 
 

@@ -28,7 +28,7 @@ def summarise(trainer: Trainer) -> dict[str, Any]:
         "last_val_perplexity": finite_or_none(evaluations[-1]) if evaluations else None,
         "best_val_perplexity": finite_or_none(progress.best_val_perplexity),
         "best_epoch": progress.best_epoch,
-        "parameters": trainer.num_parameters,
+        "parameters": trainer.network.num_parameters,
         "engine": trainer.network.engine,
         "tokens": progress.tokens,
     }

@@ -57,7 +57,7 @@ def train_run(layout: Layout, run: str, log: Callable[[str], object]) -> None:
             prefix_ids if is_first else (),
         )
         processes = f", {ranks.size} processes" if ranks.size > 1 else ""
-        parameters = f"{trainer.num_parameters:,} parameters"
+        parameters = f"{trainer.network.num_parameters:,} parameters"
         log(f"{run}: {config.describe()}, {parameters}, on {device}{processes}")
         log(describe_plan(trainer.plan))
         checkpoint = Checkpoint(folder / "checkpoint", checkpoint_key(config, vocab, ranks.size))

@@ -48,7 +48,7 @@ def corpus_warnings(vocab: Vocab, train: NDArray[np.integer]) -> list[str]:
             found.append(
                 f"{more:.1%} of the {kind.noun}s of {split} are unknown, but only {less:.1%} of "
                 f"those of {before}: "
-                f"{split} may hold other text, such as a licence or another language"
+                f"{split} may hold other text, such as a license or another language"
             )
     cost = UNIFORM_CHAR_BITS * test.num_unknown / test.num_chars
     if kind.is_character and cost >= _COST_WORTH_A_WARNING:
