@@ -131,7 +131,7 @@ def test_the_page(layout: Layout, table: pd.DataFrame) -> None:
     letter = classes[classes["token_class"] == "first letter"].set_index("model")
     cells = page[page.index('<th scope="row">first letter</th>') :].partition("</tr>")[0]
     assert f"<td>{letter.loc[ABSOLUTE.name, 'bits']:.2f}</td>" in cells
-    assert "wrongly called significant is at most 5&nbsp;%" in page
+    assert "the risk of any wrong verdict is 5&nbsp;%" in page
     # It loads nothing, and works with a screen reader.
     assert not re.search(r'\b(?:src|href|action)="[^"]*//|unsafe|<[^>]* style=', page)
     assert page.count("<svg") == len(re.findall('<svg role="img" aria-label="[^"]', page)) > 10

@@ -63,7 +63,7 @@ def test_the_summary_explains_what_it_has(tmp_path: Path) -> None:
     assert text.startswith("bits per character (lower is better)")
     assert max(map(len, text.splitlines())) <= 100
     assert "chosen on the validation set" not in text
-    assert text.endswith("at most 5 %\n")
+    assert text.endswith("calculated to be 5 %\n")
     shares = {"train": 0.00375, "val": 0.03, "test": 1.0}
     shares_of = {split: {"scored_share": share} for split, share in shares.items()}
     text = summary(tmp_path, table(STEADY, score(LSTM.as_dynamic(), STEADY.nll["test"])), shares_of, "too short")
