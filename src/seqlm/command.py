@@ -201,6 +201,8 @@ def score(model: Path, text: Path, by: str | None, page: Path | None, names: Seq
 
     Example: seqlm score my-lstm other.txt --by word > surprisals.csv
     """
+    if by is not None and page is not None:
+        raise ParamsError("--page has no effect with --by: leave one of them out")
     models, content = open_models(model, names), _read(text)
     if by is not None:
         _write_surprisals(models, content, by)
@@ -240,7 +242,6 @@ def _write_surprisals(models: "Sequence[LanguageModel]", text: str, by: Any) -> 
 
 
 def _write_page(page: Path, name: str, scored: Any, remarks: Sequence[str]) -> None:
-
     with needs_extra("pipeline", "a page"):
         from seqlm.pipeline.report.page import build_surprisal_page
         from seqlm.pipeline.score.excerpts import MAX_SHOWN_CHARS, page_content

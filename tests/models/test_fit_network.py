@@ -146,6 +146,8 @@ def test_a_trained_network_continues_with_another_text(lstm: Any, tmp_path: Path
         (["the sea " * 50], {"val": 1.5}, "val = 1.5: "),
         (["the sea " * 50], {"num_epoch": 3}, "num_epoch: unknown setting: did you mean num_epochs"),
         (["the sea " * 50], {"run": "x"}, "run: unknown setting"),
+        (["the sea " * 50], {"sample_every": 1}, "sample_every: unknown setting"),
+        (["the sea " * 50], {"by": "subword", "min_freq": 2}, "min_freq = 2: has no effect with subwords: leave"),
         (["the sea " * 50], {"lr": -1}, "lr = -1: should be greater than 0"),
         (["the sea " * 50], {"lr": "0.1"}, "lr = '0.1': should be a valid number"),
         (["the sea " * 50], {"eval_every": 4}, "checkpoint: best needs an evaluation on the validation set"),

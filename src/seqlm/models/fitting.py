@@ -175,7 +175,7 @@ _VAL_SHARE = 0.1
 _checked_network = partial(check_argument, function="fit_network")
 _CHANGEABLE = {"num_steps", "dropout", "engine"}
 """Settings of a trained network that may be others when its training goes on."""
-_OWN_SETTINGS = {"run", "token"}
+_OWN_SETTINGS = {"run", "token", "sample_every", "sample_prefix"}
 """Settings of a run that are no arguments."""
 
 
@@ -240,6 +240,9 @@ def fit_network(
         cleaning = _checked_network(cleaning, "normalise", Normalise)
     val = _checked_network(val, "val", str | _Share)
     min_freq = _checked_network(min_freq, "min_freq", PositiveInt | None)
+    if min_freq and by == "subword":
+        problem = "has no effect with subwords: leave it out"
+        raise ParamsError(f"fit_network: min_freq = {min_freq}: {problem}")
     parts = _split(_join_texts(texts, cleaning, "fit_network"), val, cleaning)
     if isinstance(model, StaticNetwork):
         vocab, (train_ids, val_ids) = _encode_with(model.vocab, parts)
