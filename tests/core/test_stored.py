@@ -2,6 +2,7 @@
 
 import os
 import re
+import tracemalloc
 from collections.abc import Callable
 from pathlib import Path
 
@@ -9,7 +10,7 @@ import numpy as np
 import pytest
 
 from seqlm.core.errors import DataError
-from seqlm.core.files import sha256_of_file
+from seqlm.core.files import read_bytes, sha256_of_file
 from seqlm.core.stored import Stored, read_array, write_array, write_checksummed
 
 
@@ -52,6 +53,15 @@ def test_what_is_no_file_is_not_opened(make: Callable[[Path], None], tmp_path: P
         Names.read(tmp_path / "x")
     with pytest.raises(DataError, match="not a regular file"):
         read_array(tmp_path / "x", "", "again")
+
+
+def test_a_limit_reserves_no_memory(tmp_path: Path) -> None:
+    (tmp_path / "x").write_bytes(b"sea")
+    tracemalloc.start()
+    assert read_bytes(tmp_path / "x", 1 << 30) == b"sea"
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 1 << 24
 
 
 def test_blocks_are_one_array_that_is_compared_with_its_hash(tmp_path: Path) -> None:

@@ -182,7 +182,7 @@ def test_a_first_word_is_one_without_a_known_context(kinds: dict[str, LanguageMo
     assert found["bits"].isna().tolist() == [True, False, False]
     assert network.score("the sea came").tokens == 2
     assert network.surprisals("sea", context="the")["bits"].notna().all()
-    with pytest.raises(DataError, match="the text has only 1 word that can be scored: use a longer text"):
+    with pytest.raises(DataError, match="the text has no word that can be scored: use a longer text"):
         network.score("the")
     # A first word is drawn by its frequency in train.
     assert network.generate("", 1, temperature=0) == network.vocab.tokens[1]
@@ -350,5 +350,5 @@ def test_arguments_that_make_no_sense_are_refused_before_anything_is_scored(
 
 
 def test_a_text_without_tokens_among_others_is_named(models: Models) -> None:
-    with pytest.raises(DataError, match="small: text 1 has only 0 characters that can be scored: use a longer text"):
+    with pytest.raises(DataError, match="small: text 1 has no character that can be scored: use a longer text"):
         models["small"].score(["the sea", "..."])

@@ -69,8 +69,8 @@ def test_the_text_is_scored_and_shown(score: Score, trained: Layout) -> None:
     ("content", "run", "code", "complaint"),
     [
         (b"the sea", "nope", 2, "error: there is no model 'nope': choose from small, words, char-uniform"),
-        (b"...", "small", 3, "small: my.txt has only 0 characters that can be scored: use a longer text"),
-        (b"sea", "words", 3, "my.txt has only 1 word that can be scored: use a longer text"),
+        (b"...", "small", 3, "small: my.txt has no character that can be scored: use a longer text"),
+        (b"sea", "words", 3, "my.txt has no word that can be scored: use a longer text"),
     ],
 )
 def test_texts_are_refused(content: bytes, run: str, code: int, complaint: str, score: Score, trained: Layout) -> None:
@@ -128,6 +128,7 @@ def test_standard_input(trained: Layout) -> None:
         ("missing", 3, "error: missing: no such file\n"),
         ("data", 3, "error: data: not a regular file\n"),
         ("my.txt --page data", 2, "'--page': File 'data' is a directory"),
+        ("my.txt --by word --page my.html", 2, "error: --page has no effect with --by: leave one of them out\n"),
     ],
 )
 def test_options_that_do_not_fit_are_named(options: str, code: int, complaint: str, trained: Layout) -> None:

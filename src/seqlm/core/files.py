@@ -192,10 +192,9 @@ def read_bytes(path: Path, max_bytes: int | None = None, advice: str = "") -> by
     """Return the content of a regular file. Raises DataError if it is missing, or larger than
     ``max_bytes``, which ends with ``advice``."""
     with _open_regular(path) as file:
-        content = file.read() if max_bytes is None else file.read(max_bytes + 1)
-    if max_bytes is not None and len(content) > max_bytes:
-        raise DataError(f"{path}: larger than {max_bytes:,} bytes: {advice}")
-    return content
+        if max_bytes is not None and path.stat().st_size > max_bytes:
+            raise DataError(f"{path}: larger than {max_bytes:,} bytes: {advice}")
+        return file.read()  # read(max_bytes) would reserve memory for as many
 
 
 @contextmanager

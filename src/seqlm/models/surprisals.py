@@ -20,7 +20,6 @@ from numpy.typing import NDArray
 
 from seqlm.core.errors import DataError, ParamsError
 from seqlm.core.metrics import Nll, perplexity
-from seqlm.core.progress import count_noun
 from seqlm.core.text import LINE_ENDS
 from seqlm.models.encoding import EncodedText, Indices, cleaning_remarks
 from seqlm.models.inputs import Space, SurprisalInput
@@ -120,8 +119,7 @@ class TextSurprisals:
         vocab, skipped, metrics = self.encoded.vocab, int(self.first_is_unscored), self.metrics
         nll, noun, share = self.nll[skipped:], vocab.token_kind.noun, metrics["unknown_share"]
         if not len(nll):
-            number = count_noun(len(self.nll), noun)
-            raise DataError(f"{which} has only {number} that can be scored: use a longer text")
+            raise DataError(f"{which} has no {noun} that can be scored: use a longer text")
         total, bits, remarks = float(nll.sum()), metrics["bits_per_character"], list[str]()
         all_perplexity = perplexity_known = perplexity(total, len(nll))
         if math.isinf(total):

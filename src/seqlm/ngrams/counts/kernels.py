@@ -14,7 +14,6 @@ from seqlm.core.elementary import Floats, log_of
 
 Longs = NDArray[np.int64]
 Bytes = NDArray[np.uint8]
-Hashes = NDArray[np.uint64]
 
 _ZERO, _MINUS, _POINT = np.uint64(ord("0")), ord("-"), ord(".")
 _TAB, _SPACE, _LINE_END = ord("\t"), ord(" "), ord("\n")
@@ -233,7 +232,7 @@ def _number(text: Bytes, position: int) -> tuple[float, int]:
         decimals -= int(exponent)
     if end < 0 or (end < len(text) and not _is_separator(text[end])):
         return 0.0, -1
-    # Up to 15 digits and powers of 22, both are exact, so that the quotient is the nearest number.
+    # With up to 15 digits and powers up to 22 both are exact, so the result is the nearest number.
     return digits / 10.0**decimals if decimals > 0 else digits * 10.0**-decimals, end
 
 
