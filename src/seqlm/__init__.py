@@ -1,8 +1,8 @@
 """Sequence language models, from n-grams to recurrent networks.
 
-``seqlm.open()`` gives the trained models of a finished run, and ``seqlm.fit_ngram()`` trains an
-n-gram model. Importing this package imports nothing else. Everything that it refuses raises a
-subclass of ``seqlm.SeqlmError`` with a one-line message.
+``seqlm.open()`` gives the trained models of a finished run; ``seqlm.fit_ngram()`` and
+``seqlm.fit_network()`` train a model of a text. Importing this package imports nothing else.
+Everything that it refuses raises a subclass of ``seqlm.SeqlmError`` with a one-line message.
 
 In this package, numbers such as (8.5.3) are equations, and numbers such as 8.5 or 8.1-1 are
 sections or exercises, of chapter 8 of *Dive into Deep Learning*, edition 0.16.

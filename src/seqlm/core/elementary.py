@@ -8,9 +8,7 @@ replacement.
 Functions of arrays are in double precision. Those of a single number, which compiled loops call,
 come in the precision that the loops need: ``exp_of`` and ``log_of`` in double precision for every
 argument, and, so that loops over them become vector instructions, ``exp_below_zero`` in double
-precision, ``exp_single``, ``sigmoid_single`` and ``tanh_single`` in single precision. Compiled
-functions of any folder may call them: :mod:`seqlm.core.compiling` hashes this module for every
-folder.
+precision, ``exp_single``, ``sigmoid_single`` and ``tanh_single`` in single precision.
 """
 
 import math

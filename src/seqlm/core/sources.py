@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 PACKAGE_FOLDER = Path(__file__).parents[2]
-"""The folder of this package."""
+"""The folder that this package is in."""
 IGNORED_MODULES = {
     "seqlm.core.errors",
     "seqlm.core.layout",  # dvc.yaml names the same paths, so their change reruns a stage

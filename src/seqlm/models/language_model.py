@@ -93,7 +93,7 @@ class LanguageModel(ABC):
 
     @abstractmethod
     def _token_nll(self, ids: Ids) -> Nll:
-        """Return the surprisals of tokens 2 to N; ``ids`` were checked, and are not empty."""
+        """Return the surprisals of tokens 2 to N; ``ids`` were checked."""
 
     def batch_nll(self, texts: Sequence[Ids]) -> list[Nll]:
         """Return what :meth:`token_nll` does for each of some texts, together where that is

@@ -50,8 +50,8 @@ def generate_ids(
 def sample_token(probs: Probs, settings: SamplingSettings, rng: np.random.Generator) -> int:
     """Return the id of one token, given the probability of each, shape ``(V,)``.
 
-    ``<unk>``, token 0, is never chosen, because
-    it is not text. Raises DataError if only it can follow.
+    ``<unk>``, token 0, is never chosen, because it is not text. Raises DataError if only it can
+    follow.
     """
     allowed = probs[1:]
     if not allowed.any():

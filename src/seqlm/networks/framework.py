@@ -20,7 +20,8 @@ class FrameworkRNN(TorchNetwork):
     """
 
     def __init__(self, settings: NetworkSettings, vocab_size: int) -> None:
-        """A network whose weights are PyTorch's own: :func:`build_network` draws them."""
+        """A network with PyTorch's own weights, until
+        :func:`~seqlm.networks.building.build_network` draws them."""
         super().__init__()
         self.vocab_size, self.num_hiddens = vocab_size, settings.num_hiddens
         self.dropout = settings.dropout

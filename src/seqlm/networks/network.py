@@ -36,8 +36,8 @@ class Network(ABC):
     """A model of the next token over a vocabulary of V tokens, for B rows of text at once.
 
     It is computed by PyTorch (:class:`seqlm.networks.torch_network.TorchNetwork`), or as compiled
-    loops (:class:`seqlm.networks.compiled.network.CompiledNetwork`), which need PyTorch only for
-    training. All methods raise IndexError for a token outside the vocabulary.
+    loops (:class:`seqlm.networks.compiled.network.CompiledNetwork`), which need no PyTorch. All
+    methods raise IndexError for a token outside the vocabulary.
     """
 
     settings: NetworkSettings

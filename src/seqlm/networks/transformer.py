@@ -91,7 +91,8 @@ class Transformer(TorchNetwork):
     _sines: Tensor
 
     def __init__(self, settings: NetworkSettings, vocab_size: int) -> None:
-        """A network whose weights are PyTorch's own: :func:`build_network` draws them."""
+        """A network with PyTorch's own weights, until
+        :func:`~seqlm.networks.building.build_network` draws them."""
         super().__init__()
         self.vocab_size, self.window = vocab_size, settings.num_steps
         self.dropout, self._overlap = settings.dropout, self.window // 2

@@ -59,7 +59,7 @@ class CompiledNetwork(Network):
     flat array.
 
     A state is (L, P, B, h) for L layers, P state arrays (2 of an lstm, 1 of the others), B batch
-    rows and h hidden units. Clipping and optimizers see one tensor.
+    rows and h hidden units. Clipping and optimizers see one array.
     """
 
     engine = "compiled"
