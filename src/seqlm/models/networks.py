@@ -160,9 +160,8 @@ def _sums_of_squares(network: Network, ids: Ids, length: int, starts: NDArray[np
         for start in starts.tolist():
             raise_if_cancelled()
             state, before = observed.initial_state(1), min(start, SEGMENT_WARMUP)
-            stream = np.asarray(
-                ids[start - before : start + length + 1], np.int64
-            )  # not all of a large text at once
+            # Not all of a large text at once.
+            stream = np.asarray(ids[start - before : start + length + 1], np.int64)
             if before > 0:
                 state = observed.advance_state(stream[None, :before], state)
             observed.compute_gradients(*_segment(stream, before, length), state)

@@ -129,15 +129,11 @@ def clean(text: bytes, normalise: str) -> bytes:
 
 def _with_letters_only(lines: bytes) -> bytes:
     """Return lines as the book cleans them."""
-    text = np.frombuffer(
-        b"\n" + lines.translate(_LOWER) + b"\n", np.uint8
-    )  # so that each line is between line ends
-    text = text[
-        np.append(True, (text[1:] != SPACE) | (text[:-1] > SPACE))
-    ]  # no space after a space or a line end
-    text = text[
-        np.append((text[:-1] != SPACE) | (text[1:] != LINE_END), True)
-    ]  # none before a line end
+    # Each line is between line ends.
+    text = np.frombuffer(b"\n" + lines.translate(_LOWER) + b"\n", np.uint8)
+    # No space after a space or a line end, and none before a line end.
+    text = text[np.append(True, (text[1:] != SPACE) | (text[:-1] > SPACE))]
+    text = text[np.append((text[:-1] != SPACE) | (text[1:] != LINE_END), True)]
     return bytes(text[1:-1].data)
 
 

@@ -93,9 +93,8 @@ class Plan:
         Raises DataError if the text is too short for one minibatch.
         """
         num_steps = config.num_steps
-        if (
-            config.truncation == "full"
-        ):  # one window spans each batch row, except what a random offset may drop
+        # One window spans each batch row, except what a random offset may drop.
+        if config.truncation == "full":
             num_steps = max(num_tokens // (config.batch_size + 1), 1)
         if not fits(num_tokens, config.batch_size, num_steps):
             raise DataError(
