@@ -55,7 +55,7 @@ repro: install unlock ## run the pipeline, print the most important models, and 
 	    echo "  git init && git add . && git commit -m 'Start from a download'" >&2; exit 5; }
 	@python tools/restore.py --check
 	@python stages/configure.py --check
-	@# Beside the first stages, which leave a processor idle.
+	@# The warm-up runs during the first stages, which leave a processor idle.
 	@python tools/warm_up.py >/dev/null 2>&1 & python tools/train_ahead.py && dvc repro
 	@python tools/check_lock.py --prune
 	@$(SHOW_RESULT)
@@ -77,7 +77,7 @@ REV ?= main
 diff: install ## compare the results with those of another revision: make diff REV=main
 	python tools/compare.py $(REV)
 
-regenerate: install ## after dvc repro, write again all that is written from settings, code and results (needs Chromium)
+regenerate: install ## after dvc repro, write all files again that are made from settings, code and results (needs Chromium)
 	python tests/helpers/default_params.py
 	python tools/doc_values.py
 	pytest --numprocesses=0 --nbmake --overwrite docs/notebook.ipynb

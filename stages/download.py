@@ -14,9 +14,9 @@ from seqlm.pipeline.harness import stage, warn
 def main(layout: Layout) -> None:
     """Get one corpus, verified by its SHA-256.
 
-    A registered corpus that is already here is kept. Otherwise the stage looks for it in data, in
-    the folder that SEQLM_DATA_DIR names, in the cache, then at its URLs. A user's own file is
-    copied.
+    A registered corpus that has already been downloaded is kept. Otherwise the stage looks for it
+    in data, in the folder that SEQLM_DATA_DIR names, in the cache, then at its URLs. A user's own
+    file is copied.
     """
     from seqlm.core.files import write_table
     from seqlm.core.progress import count_noun

@@ -1,4 +1,4 @@
-"""Compare all models on train, val and test."""
+"""Compare all models on the training, validation and test sets."""
 
 import environment  # noqa: F401
 
@@ -10,7 +10,7 @@ from seqlm.pipeline.harness import stage
 
 @stage()
 def main(layout: Layout) -> None:
-    """Compare all models on train, val and test."""
+    """Compare all models on the training, validation and test sets."""
     from seqlm.core.files import write_json, write_metrics, write_table
     from seqlm.pipeline.evaluate import tables
     from seqlm.pipeline.evaluate.main_table import main_table

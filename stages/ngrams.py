@@ -22,7 +22,7 @@ from seqlm.vocab.kinds import KINDS
 def main(layout: Layout, kind: str) -> None:
     """Count n-grams of one kind of token, describe the text by them, and prepare the n-gram models.
 
-    If SPARK_MASTER has the address of an Apache Spark cluster, its workers count.
+    If SPARK_MASTER is set to the address of an Apache Spark cluster, its workers count.
     """
     from seqlm.core.files import write_table
     from seqlm.models.info import describe_ngrams

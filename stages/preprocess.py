@@ -1,4 +1,4 @@
-"""Clean the corpus and split it, in order, into train, val and test."""
+"""Clean the corpus and split it, in order, into training, validation and test sets."""
 
 import environment  # noqa: F401
 
@@ -14,7 +14,7 @@ from seqlm.pipeline.preprocess.settings import PreprocessParams
 
 @stage()
 def main(layout: Layout) -> None:
-    """Clean the corpus and split it, in order, into train, val and test."""
+    """Clean the corpus and split it, in order, into training, validation and test sets."""
     from seqlm.core.files import read_json, write_csv, write_json
     from seqlm.core.progress import count_noun
     from seqlm.pipeline.preprocess.splitting import clean_and_split

@@ -33,7 +33,7 @@ def main(layout: Layout) -> None:
     for network in worse_networks(read_main_table(layout)):
         bits, guess = network["test_bits"], network["test_bits_of_guess"]
         named = f"{network['label']} with {bits:.2f}"
-        click.echo(f"Worse on unseen text than guessing, with {guess:.2f}: {named}.")
+        click.echo(f"Worse on unseen text than guessing, which needs {guess:.2f}: {named}.")
     if num_compared:
         click.echo(f"the book: {num_met} of {num_compared} compared values are reproduced")
     click.echo(

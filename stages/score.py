@@ -1,4 +1,4 @@
-"""Score a run or n-gram models on train, val and test."""
+"""Score a run or n-gram models on the training, validation and test sets."""
 
 import environment  # noqa: F401
 
@@ -18,7 +18,7 @@ from seqlm.vocab.kinds import KINDS, Kind
     "--kind", type=click.Choice(KINDS), help="Score the n-gram models over this kind of token."
 )
 def main(layout: Layout, names: tuple[str, ...], kind: Kind | None) -> None:
-    """Score a run or n-gram models on train, val and test."""
+    """Score a run or n-gram models on the training, validation and test sets."""
     if bool(names) == (kind is not None):
         raise ParamsError("pass --model or --kind")
     if kind is not None:

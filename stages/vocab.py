@@ -1,4 +1,4 @@
-"""Build the vocabulary of one kind of token on train, and encode the three splits."""
+"""Build the vocabulary of one kind of token on the training set; encode the three splits."""
 
 import environment  # noqa: F401
 
@@ -17,7 +17,7 @@ _HEAD_ROWS = 100
 @stage()
 @click.option("--kind", type=click.Choice(KINDS), required=True, help="Kind of token.")
 def main(layout: Layout, kind: str) -> None:
-    """Build the vocabulary of one kind of token on train, and encode the three splits."""
+    """Build the vocabulary of one kind of token on the training set; encode the three splits."""
     from seqlm.core.files import read_text, write_csv, write_json
     from seqlm.core.progress import count_noun
     from seqlm.pipeline.vocab.advice import corpus_warnings, find_line_separator

@@ -31,7 +31,7 @@ def train(run: str) -> None:
 
 def main() -> int:
     """Return the exit code of the stages before training."""
-    # Beside them, `make repro` compiles the loops of networks.
+    # Meanwhile, `make repro` compiles the loops of networks.
     code = subprocess.run(["dvc", "repro", "vocab", "ngrams", "sine"], check=False).returncode
     if code:
         return code

@@ -1,4 +1,4 @@
-"""Compile the loops of networks beside the first stages of `make repro`, which leave a processor idle.
+"""Compile the loops of networks during the first stages of `make repro`, which leave a processor idle.
 
 Nothing depends on it: a stage that does not find the loops compiles them, which takes about 25 seconds.
 """

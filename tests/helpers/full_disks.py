@@ -1,4 +1,4 @@
-"""Real full disks; tests are skipped if this system does not allow to make them."""
+"""Real full disks; tests are skipped if this system does not allow making them."""
 
 import os
 import shutil
@@ -16,7 +16,7 @@ def mounted(folder: Path, *arguments: str) -> Iterator[Path]:
         pytest.skip("this system has no mount")
     done = subprocess.run(["mount", *arguments, str(folder)], capture_output=True, text=True)
     if done.returncode:
-        pytest.skip(f"this system does not allow to mount: {done.stderr.strip()}")
+        pytest.skip(f"this system does not allow mounting: {done.stderr.strip()}")
     try:
         yield folder
     finally:

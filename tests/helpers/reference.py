@@ -1,4 +1,4 @@
-"""From raw text to vocabularies in plain Python, one token at a time: what the fast code is held against.
+"""From raw text to vocabularies in plain Python, one token at a time: what the fast code is compared with.
 
 These functions are the definition. They are slow, and nobody but the tests uses them.
 """

@@ -179,7 +179,7 @@ def test_another_language_after_train_is_warned_of(stage: Stage, layout: Layout)
     # At the end of train, each line has one word of five for the first time; the words of val and test are all others.
     train = LINE * 50 + "".join(f"the sea and the storm{chr(ord('a') + index)}\n" for index in range(10))
     result = stage("word", train, "la mer et la marée\n" * 7 + LINE * 3, "le vent la mer et\n" * 8 + LINE * 2)
-    warning = "70.0% of the words of val are unknown, but only 20.0% of those of the end of train: val may hold"
+    warning = "70.0% of the words of the validation set are unknown, but only 20.0% of those of the end of the training"
     assert result.stderr.startswith(f"warning: {warning}")
     assert result.stderr.count("\n") == 1
     summary = layout.reports("vocab", "word", "summary.json")
@@ -187,7 +187,7 @@ def test_another_language_after_train_is_warned_of(stage: Stage, layout: Layout)
     # Each line has five words: 5 of 50 are unknown in val, 20 of 50 in test.
     unknown = "a strange word is here\n"
     result = stage("word", val=LINE * 9 + unknown, test=LINE * 6 + unknown * 4)
-    assert "40.0% of the words of test are unknown, but only 10.0% of those of val" in result.stderr
+    assert "40.0% of the words of the test set are unknown, but only 10.0% of those of the val" in result.stderr
     # As many new words as at the end of train are no reason for a warning, nor are words that min_freq leaves out.
     assert stage("word", train, "the wind and the sea\n" * 10, "the wind and the sea\n" * 10).stderr == ""
     assert json.loads(summary.read_text())["warnings"] is None
@@ -208,7 +208,7 @@ def test_the_separators_of_words_are_those_of_train(stage: Stage, layout: Layout
 
 def test_the_cost_of_unknown_characters_is_explained(stage: Stage) -> None:
     # 2 of 695 characters are unknown, at 20.1 bits: 0.058 bits per character.
-    warning = "unknown characters add 0.06 bits per character to every model's score on test: each is charged 20.1 bits"
+    warning = "unknown characters add 0.06 bits per character to every model's score on the test set: each is charged"
     val = "the sea\n" * 99 + "жё\n"
     assert warning in stage("char", val=val, test=val).stderr
     assert stage("char", val=val, test="the sea\n" * 199 + "жё\n").stderr == ""

@@ -123,7 +123,7 @@ def test_networks_that_are_worse_than_a_guess_are_named_once() -> None:
     memorised = row("rnn", "network", 7.0, 7.2, seen_bits=0.3)  # has a sentence of its own
     for rows in ((NET, guess, hurried), (NET, guess, hurried, memorised)):
         said = STATE.worse(findings.worse_networks(table(*rows)))
-        assert said == "Worse on unseen text than guessing, with 4.70: HURRIED with 7.49."
+        assert said == "Worse on unseen text than guessing, which needs 4.70: HURRIED with 7.49."
     for other in (guess, hurried):
         assert STATE.worse(findings.worse_networks(table(NET, other))) == ""
 

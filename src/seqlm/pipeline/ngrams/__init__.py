@@ -1,1 +1,2 @@
-"""The stage `ngrams`: statistics of the whole text."""
+"""The stage `ngrams`: engines that count beyond memory, the choice of settings, and statistics of
+the whole text."""

@@ -22,7 +22,7 @@ from seqlm.pipeline.ngrams.engines import choose_engine
 from seqlm.vocab.corpus import EncodedCorpus
 from seqlm.vocab.vocabulary import UNKNOWN
 
-# What the tables show, beside the settings.
+# What the tables show, besides the settings.
 _MAX_ORDER = 3
 """The highest order of the n-grams that describe a text."""
 _HEAD, _FIRST_IDS, _NUM_RANKS = 10, 64, 400

@@ -167,7 +167,7 @@ def _warn_of_splits(sizes: Mapping[str, TextSize], repeated: Mapping[str, float]
         if size.characters < _FEW_CHARACTERS
     ] + [
         f"{share:.0%} of the {split} split are lines that the training split has too: models are "
-        "rewarded for memorising them"
+        "rewarded for memorizing them"
         for split, share in repeated.items()
         if share > _LARGE_SHARE
     ]

@@ -1,1 +1,2 @@
-"""The page that a person reads: one HTML file with everything in it."""
+"""The stage `report`: figures, the page, the playground, the summary, and the comparison with the
+book."""

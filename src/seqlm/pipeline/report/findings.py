@@ -95,7 +95,7 @@ def showcase_models(models: Collection[str], table: pd.DataFrame) -> list[str]:
 
 
 def memorising_network(table: pd.DataFrame) -> Findings | None:
-    """The network that memorised its text and predicts unseen text worse than a guess."""
+    """The network that memorized its text and predicts unseen text worse than a guess."""
     networks = _worse_than_guessing(most_overfitted_row(table), table)
     memorised = networks[networks["test_bits_of_guess"] > 2 * networks["seen_bits"]]
     return next(iter(memorised.to_dict("records")), None)

@@ -1,1 +1,1 @@
-"""The stage train: one run of the pipeline, its checkpoints, samples and results."""
+"""The stage `train`: one run of the pipeline, its settings, samples and results."""

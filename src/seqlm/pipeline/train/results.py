@@ -1,5 +1,5 @@
-"""What a training run tells beside its weights: a summary, and samples from the first epoch to the
-last."""
+"""The results of a training run besides its weights: a summary, and samples from the first epoch to
+the last."""
 
 import math
 from contextlib import suppress

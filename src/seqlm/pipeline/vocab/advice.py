@@ -42,19 +42,23 @@ def corpus_warnings(vocab: Vocab, train: NDArray[np.integer]) -> list[str]:
     is_new = np.asarray(vocab.counts) <= end
     is_new[0] = True
     new = float(end[is_new].sum() / max(end.sum(), 1))
-    shares = {"the end of train": new, "val": val.unknown_share, "test": test.unknown_share}
+    shares = {
+        "the end of the training set": new,
+        "the validation set": val.unknown_share,
+        "the test set": test.unknown_share,
+    }
     for (before, less), (split, more) in pairwise(shares.items()):
         if not found and more > max(_UNKNOWN_RATIO * less, less + _UNKNOWN_JUMP):
             found.append(
                 f"{more:.1%} of the {kind.noun}s of {split} are unknown, but only {less:.1%} of "
                 f"those of {before}: "
-                f"{split} may hold other text, such as a license or another language"
+                f"{split} may contain other text, such as a license or another language"
             )
     cost = UNIFORM_CHAR_BITS * test.num_unknown / test.num_chars
     if kind.is_character and cost >= _COST_WORTH_A_WARNING:
         found.append(
             f"unknown characters add {cost:.2f} bits per character to every model's score on "
-            "test: each is charged "
+            "the test set: each is charged "
             f"{UNIFORM_CHAR_BITS:.1f} bits, as one of {NUM_CODE_POINTS:,} code points"
         )
     return found

@@ -1,4 +1,4 @@
-// The text, coloured by three models, with what each expects next.
+// The text, colored by three models, with what each expects next.
 "use strict";
 
 const MAX_TEXT = 2000, NUM_BARS = 5, SPEAK_AFTER_MS = 1200, REDRAW_MS = 500, BITS_PER_SHADE = 1.2, DARKEST = 9;
