@@ -165,7 +165,7 @@ class KneserNey(NGramModel):
         return [
             n
             for n, statistics in enumerate(self.statistics, start=1)
-            if statistics.discounts is FALLBACK_DISCOUNTS
+            if statistics.discounts == FALLBACK_DISCOUNTS
         ]
 
     @cached_property
