@@ -35,7 +35,8 @@ TORCHRUN = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--no
 # A Python without DVC_STAGE in its environment, whose command has it: that is all that a stage sees of DVC.
 DVC = """
 import os, subprocess, sys
-stage = subprocess.Popen(sys.argv[2:], env=os.environ | {"DVC_STAGE": "one"}, start_new_session=True)
+environment = os.environ | {"DVC_STAGE": "one", "DVC": str(os.getpid())}
+stage = subprocess.Popen(sys.argv[2:], env=environment, start_new_session=True)
 if sys.argv[1] == "waits": stage.wait()
 """
 
@@ -80,7 +81,7 @@ def test_a_stage_under_any_program_ends_with_dvc(launcher: list[str], tmp_path: 
 def test_a_stage_that_starts_after_dvc_is_gone_does_nothing(tmp_path: Path) -> None:
     # The shell adds nothing before its parent is another process.
     late = 'while [ "$(ps -o ppid= -p $$)" -eq "$DVC" ]; do sleep 0.01; done; "$0" "$@"; echo $? > part; mv part code'
-    start(tmp_path, "leaves", "sh", "-c", f"DVC=$PPID; {late}", seconds=0).wait()
+    start(tmp_path, "leaves", "sh", "-c", late, seconds=0).wait()
     wait_until((tmp_path / "code").exists)
     assert (tmp_path / "code").read_text() == "5\n"
     assert not (tmp_path / "began").exists()
