@@ -36,23 +36,29 @@ _IMPORT = re.compile(r"(?m)^[ \t]*(?:from ([\w.]+) import (\([^)]*\)|.*)|import 
 def source_files(entries: Iterable[str], folders: Sequence[Path]) -> dict[str, Path]:
     """Return the files of some modules and of all that they import, by name and sorted; others than
     those below one of the folders are left out."""
+
+    @cache
+    def file_of(module: str) -> Path | None:
+        paths = (folder.joinpath(*module.split(".")).with_suffix(".py") for folder in folders)
+        return next(filter(Path.is_file, paths), None)
+
     files, waiting = dict[str, Path](), set(entries)
     while waiting:
         module = waiting.pop()
-        paths = (folder.joinpath(*module.split(".")).with_suffix(".py") for folder in folders)
-        path = next(filter(Path.is_file, paths), None)
+        path = file_of(module)
         if path and module not in files and module not in IGNORED_MODULES:
             files[module] = path
-            waiting |= _imports(path.read_text(encoding="utf-8"))
+            for other, names in _imports(path.read_text(encoding="utf-8")):
+                # A name in a package may be a module; one in a module is not.
+                waiting |= {other} if file_of(other) else {f"{other}.{name}" for name in names}
     return dict(sorted(files.items()))
 
 
-def _imports(code: str) -> set[str]:
-    """Return the names of the modules that code imports, and names that are not modules."""
-    found = set[str]()
-    for module, names, other in _IMPORT.findall(_FOR_TYPES.sub("", code)):
-        found |= {module or other, *(f"{module}.{name}" for name in re.findall(r"\w+", names))}
-    return found
+@cache
+def _imports(code: str) -> list[tuple[str, list[str]]]:
+    """Return the modules or packages that code imports, each with the names that it takes."""
+    found = _IMPORT.findall(_FOR_TYPES.sub("", code))
+    return [(module or other, re.findall(r"\w+", names)) for module, names, other in found]
 
 
 def code_hash(path: Path) -> str:
