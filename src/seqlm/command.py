@@ -17,7 +17,7 @@ import click
 
 import seqlm
 from seqlm.core.errors import DataError, Interrupted, ParamsError, needs_extra, reporting
-from seqlm.core.files import open_unpacked, write_text, writing
+from seqlm.core.files import open_unpacked, require_own_file, write_text, writing
 from seqlm.core.progress import count_noun, shown
 
 if TYPE_CHECKING:
@@ -172,12 +172,10 @@ def _read(path: Path) -> str:
     name = _text_name(path)
     if path == _STDIN:
         content = sys.stdin.buffer.read()
-    elif path.is_file():
+    else:
+        require_own_file(path, name)
         with open_unpacked(path, name) as file:
             content = file.read()
-    else:
-        problem = "not a regular file" if path.exists() else "no such file"
-        raise DataError(f"{name}: {problem}")
     if not content:
         raise DataError(f"{name}: empty: use another text")
     return decode_raw(content, name).decode()

@@ -235,6 +235,14 @@ def read_csv(path: Path) -> "pd.DataFrame":
         raise DataError(f"{path}: not CSV: {error}") from error
 
 
+def require_own_file(path: Path, name: str) -> None:
+    """Raise DataError unless a path that a user gave, which errors call ``name``, is a regular
+    file: no folder, device or pipe."""
+    if not path.is_file():
+        problem = "not a regular file" if path.exists() else "no such file"
+        raise DataError(f"{name}: {problem}")
+
+
 class _Unpacked(io.RawIOBase):
     """The content of a packed file, up to a number of bytes."""
 

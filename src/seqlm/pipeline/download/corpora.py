@@ -14,7 +14,7 @@ import requests
 from pydantic import Field
 
 from seqlm.core.errors import DataError, DownloadError, ParamsError, SeqlmError
-from seqlm.core.files import atomic_write, open_unpacked, sha256_of_file, writing
+from seqlm.core.files import atomic_write, open_unpacked, require_own_file, sha256_of_file, writing
 from seqlm.core.layout import Layout
 from seqlm.core.progress import Log
 from seqlm.core.settings import Section, load
@@ -127,8 +127,7 @@ def copy_text_file(path: Path, text: Path) -> dict[str, Any]:
 
     Raises DataError if it is not a regular file, or is empty or broken.
     """
-    if not path.is_file():
-        raise DataError(f"{path}: {'not a regular file' if path.exists() else 'no such file'}")
+    require_own_file(path, str(path))
     with (
         atomic_write(text) as temporary,
         temporary.open("wb") as target,
