@@ -28,7 +28,7 @@ def main(layout: Layout) -> None:
     torch.set_num_threads(1)  # two threads are slower on such small networks
     folder = layout.corpus("char")
     vocab = Vocab.load(layout.vocab("char"), "char")
-    train, val = (load_split(folder, split) for split in ("train", "val"))
+    train, val = (load_split(folder, split, vocab) for split in ("train", "val"))
     tables, summary = study_gradients(params, train, val, len(vocab), seed)
     for name, table in tables.items():
         write_table(layout.reports("gradients"), name, table)

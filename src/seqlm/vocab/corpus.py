@@ -264,6 +264,20 @@ def prompts(vocab: Vocab, ids: NDArray[np.integer], count: int) -> list[str]:
     return found
 
 
+def known_prefixes(
+    wanted: str | Sequence[str],
+    vocab: Vocab,
+    train_ids: NDArray[np.integer],
+    val_ids: NDArray[np.integer],
+    count: int,
+) -> list[str]:
+    """Return the texts to continue that train has; for ``auto``, or if it has none of them, the
+    first ``count`` pieces of val. Raises DataError as :func:`prompts` does."""
+    texts = [] if wanted == AUTO else wanted
+    known = [text for text in texts if occurs(vocab.encode(vocab.tokenize(text)), train_ids)]
+    return known or prompts(vocab, val_ids, count)
+
+
 def occurs(wanted: NDArray[np.integer], ids: NDArray[np.integer]) -> bool:
     """Return whether some tokens, all of them known, follow one another in a stream.
 

@@ -9,7 +9,7 @@ from seqlm.core.layout import Layout
 from seqlm.models.index import Models
 from seqlm.models.language_model import LanguageModel
 from seqlm.pipeline.train.configs import run_names
-from seqlm.vocab.corpus import AUTO, load_split, occurs, prompts
+from seqlm.vocab.corpus import known_prefixes, load_split
 from seqlm.vocab.kinds import Kind
 from seqlm.vocab.vocabulary import Vocab
 
@@ -26,10 +26,8 @@ def resolve_prefixes(setting: Sequence[str] | str, layout: Layout) -> list[str]:
     Raises DataError if these are needed and val begins with nothing but spaces.
     """
     folder, vocab = layout.corpus("char"), Vocab.load(layout.vocab("char"), "char")
-    train = load_split(folder, "train")[:SEARCHED_TOKENS]
-    wanted = [] if setting == AUTO else setting
-    found = [prefix for prefix in wanted if occurs(vocab.encode(vocab.tokenize(prefix)), train)]
-    return found or prompts(vocab, load_split(folder, "val"), NUM_AUTO_PREFIXES)
+    train, val = (load_split(folder, split, vocab) for split in ("train", "val"))
+    return known_prefixes(setting, vocab, train[:SEARCHED_TOKENS], val, NUM_AUTO_PREFIXES)
 
 
 @dataclass(frozen=True)
@@ -76,7 +74,7 @@ def generate_samples(
     @cache
     def train_text(kind: Kind) -> str:
         vocab = Vocab.load(layout.vocab(kind), kind)
-        train = load_split(layout.corpus(kind), "train")[:SEARCHED_TOKENS]
+        train = load_split(layout.corpus(kind), "train", vocab)[:SEARCHED_TOKENS]
         return vocab.join(vocab.decode(train.tolist()))
 
     for model in models:

@@ -70,7 +70,7 @@ def build_playground(layout: Layout) -> str:
     """
     vocab, table = Vocab.load(layout.vocab("char"), "char"), read_main_table(layout)
     val, test = (
-        load_split(layout.corpus("char"), split)[:size] for split, size in _PASSAGES.items()
+        load_split(layout.corpus("char"), split, vocab)[:size] for split, size in _PASSAGES.items()
     )
     history = {run: _history(layout, run) for run in run_names(layout.configs)}
     packed_val = [(val, num_bits(val))]

@@ -36,7 +36,7 @@ def _scores(layout: Layout, run: str, dynamic: DynamicParams | None, log: Log) -
     heldout = Heldout(layout, model.vocab.kind)
     yield score_model(model, heldout)
     if dynamic is not None and model.info.train_tokens is None:
-        train = load_split(layout.corpus(model.vocab.kind), "train")
+        train = load_split(layout.corpus(model.vocab.kind), "train", model.vocab)
         yield from tune_and_score_dynamic(model, heldout, train, dynamic, log)
 
 

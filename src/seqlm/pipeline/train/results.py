@@ -12,7 +12,7 @@ from seqlm.core.errors import DataError
 from seqlm.train.history import finite_or_none
 from seqlm.train.settings import RunConfig
 from seqlm.train.trainer import Trainer
-from seqlm.vocab.corpus import AUTO, occurs, prompts
+from seqlm.vocab.corpus import AUTO, known_prefixes
 from seqlm.vocab.vocabulary import Vocab
 
 
@@ -47,12 +47,9 @@ def sample_prefix(
     the setting's text. If val begins with unknown tokens only, the text is empty, and no samples
     are printed.
     """
-    if config.sample_prefix != AUTO and occurs(
-        vocab.encode(vocab.tokenize(config.sample_prefix)), train_ids[: config.max_tokens]
-    ):
-        return config.sample_prefix
+    wanted = AUTO if config.sample_prefix == AUTO else [config.sample_prefix]
     with suppress(DataError):
-        return prompts(vocab, val_ids, 1)[0]
+        return known_prefixes(wanted, vocab, train_ids[: config.max_tokens], val_ids, 1)[0]
     return ""
 
 
