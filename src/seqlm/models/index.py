@@ -80,6 +80,10 @@ class Models(Mapping[str, LanguageModel]):
             lambda kind: Vocab.load(layout.vocab(kind), kind)
         )
         """Returns the vocabulary of a kind of token."""
+        self._read_description = cache(read_description)
+        self._counted = cache(
+            lambda kind: NgramsDescription.read(layout.ngrams(kind) / NGRAMS_FILE)
+        )
         self._counts = cache(lambda kind: load_counts(layout.ngrams(kind), self.vocab(kind).key))
         self._ngram_models = cache(self._build_ngram_models)
 
@@ -191,9 +195,8 @@ class Models(Mapping[str, LanguageModel]):
             name: description for name, description in described.items() if description.info.dynamic
         }
 
-    @staticmethod
-    def _read(paths: list[Path], form: Any = ModelFile) -> Descriptions:
-        read = [(read_description(path, form), path) for path in paths]
+    def _read(self, paths: list[Path], form: Any = ModelFile) -> Descriptions:
+        read = [(self._read_description(path, form), path) for path in paths]
         return {one.model.name: Description(one.model, one.metadata, path) for one, path in read}
 
     def _open(self, description: Description) -> LanguageModel:
@@ -227,7 +230,7 @@ class Models(Mapping[str, LanguageModel]):
     def ngram_infos(self, kind: Kind) -> list[ModelInfo]:
         """Return what the static n-gram models over a kind of token are: those of all of train, and
         small-sample ones if train is there."""
-        infos = [*NgramsDescription.read(self.layout.ngrams(kind) / NGRAMS_FILE).models]
+        infos: list[ModelInfo] = [*self._counted(kind).models]
         is_counted = kind in SMALL_SAMPLE_ORDERS  # most listings need no vocabulary
         if is_counted and split_file(self.layout.corpus(kind), "train").is_file():
             infos += small_sample_infos(self.vocab(kind))
@@ -273,7 +276,7 @@ class Models(Mapping[str, LanguageModel]):
         from seqlm.models.networks import StaticNetwork  # imports the compiled loops
         from seqlm.networks.building import open_network
 
-        description = read_description(path, NetworkDescription)
+        description = self._read_description(path, NetworkDescription)
         info, defaults = description.model, description.metadata.defaults
         vocab = self.vocab(info.token)
         device = self._device or defaults.device
