@@ -224,13 +224,9 @@ def fit_network(
     fixed = {}
     if isinstance(model, StaticNetwork):
         fixed = model.network.settings.model_dump(include=set(NetworkSettings.model_fields))
-        of_vocab = {"by": model.vocab.kind, "normalise": model.vocab.normalise, "min_freq": None}
         arguments = {"by": by, "normalise": normalise, "min_freq": min_freq}
         given = {name: value for name, value in arguments.items() if value is not None} | settings
-        for name, decided in (fixed | of_vocab).items():
-            if name not in _CHANGEABLE and given.get(name, decided) != decided:
-                problem = "the trained network decides this: leave it out"
-                raise ParamsError(f"fit_network: {name} = {given[name]!r}: {problem}")
+        _refuse_decided(model.vocab, fixed, given)
         by, cleaning, architecture = model.vocab.kind, model.vocab.normalise, fixed["model"]
     else:
         architectures: Any = Literal[tuple(DEFAULTS)]
@@ -263,6 +259,16 @@ def fit_network(
     history = history_table(config.run, trainer.progress.history).drop(columns="run")
     fitted.history = history.infer_objects()
     return fitted
+
+
+def _refuse_decided(vocab: Vocab, fixed: dict[str, Any], given: Mapping[str, Any]) -> None:
+    """Raise ParamsError for an argument that differs from what a trained network, with its
+    vocabulary and settings, has decided."""
+    decided = {"by": vocab.kind, "normalise": vocab.normalise, "min_freq": None}
+    for name, value in (fixed | decided).items():
+        if name not in _CHANGEABLE and given.get(name, value) != value:
+            problem = "the trained network decides this: leave it out"
+            raise ParamsError(f"fit_network: {name} = {given[name]!r}: {problem}")
 
 
 def _train(
