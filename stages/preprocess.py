@@ -27,9 +27,8 @@ def main(layout: Layout) -> None:
     for warning in result.warnings:
         warn(warning)
     sizes = {split: asdict(size) for split, size in result.sizes.items()}
-    dropped = result.letters.dropped_share if params.normalise == "letters" else 0.0
     summary = sizes | {
-        "dropped": dropped,
+        "dropped": result.dropped,
         "repeated": result.repeated,
         "warnings": result.warnings or None,  # DVC cannot read a plot file with an empty list in it
     }
@@ -41,7 +40,7 @@ def main(layout: Layout) -> None:
         lines, characters = count_noun(size.lines, "line"), count_noun(size.characters, "character")
         click.echo(f"{split}: {lines}, {characters}, {count_noun(size.words, 'word')}")
     shares = ", ".join(f"{share:.1%} of {split}" for split, share in result.repeated.items())
-    click.echo(f"dropped: {dropped:.1%} of the characters that are not blank")
+    click.echo(f"dropped: {result.dropped:.1%} of the characters that are not blank")
     click.echo(f"lines that the training set contains too: {shares}")
 
 

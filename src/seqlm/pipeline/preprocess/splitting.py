@@ -75,7 +75,8 @@ class Preprocessed:
 
     first_lines: list[str]
     sizes: dict[str, TextSize]
-    letters: Letters
+    dropped: float
+    """The share of the characters, but for blanks, that cleaning drops."""
     repeated: dict[str, float]
     """The share of val and of test in lines that train has too."""
     warnings: list[str]
@@ -101,7 +102,8 @@ def clean_and_split(
         require_memory(path.stat().st_size * _MEMORY_PER_BYTE, name)
     raw = read_raw(path, name)
     letters = Letters.of(raw)
-    warnings = _warn_of_cleaning(raw, letters, normalise)
+    dropped = letters.dropped_share if normalise == "letters" else 0.0
+    warnings = decoding_warnings(letters, normalise) + _warn_of_cleaning(raw, dropped)
     try:
         if (
             normalise == "letters"
@@ -129,7 +131,7 @@ def clean_and_split(
     first_lines = parts["train"][:_SHOWN].decode(errors="ignore").split("\n")[:FIRST_LINES]
     repeated = repeated_shares(parts)
     warnings += _warn_of_splits(sizes, repeated)
-    return Preprocessed(first_lines, sizes, letters, repeated, warnings)
+    return Preprocessed(first_lines, sizes, dropped, repeated, warnings)
 
 
 def repeated_shares(parts: Mapping[str, bytes]) -> dict[str, float]:
@@ -143,11 +145,11 @@ def repeated_shares(parts: Mapping[str, bytes]) -> dict[str, float]:
     }
 
 
-def _warn_of_cleaning(raw: bytes, letters: Letters, normalise: str) -> list[str]:
-    warnings = decoding_warnings(letters, normalise)
-    if normalise == "letters" and letters.dropped_share > _LARGE_SHARE:
+def _warn_of_cleaning(raw: bytes, dropped: float) -> list[str]:
+    warnings = []
+    if dropped > _LARGE_SHARE:
         warnings.append(
-            f"cleaning drops {letters.dropped_share:.0%} of the characters that are not blank: "
+            f"cleaning drops {dropped:.0%} of the characters that are not blank: "
             "make preset NAME=raw_text keeps them"
         )
     if _GUTENBERG.search(raw[:_SEARCHED]) or _GUTENBERG.search(raw[-_SEARCHED:]):
