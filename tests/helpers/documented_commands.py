@@ -18,8 +18,9 @@ def blocks(page: Path) -> list[list[str]]:
         if language == "sh":
             found.append(block.replace("\\\n", " ").splitlines())
         elif python:
+            saved = re.findall(r'\.save\("(.+)"\)', program)  # by the blocks before, which run again
             program += block
-            found.append(["python - <<'END'", *program.splitlines(), "END"])
+            found.append([*(f"rm -r {folder}" for folder in saved), "python - <<'END'", *program.splitlines(), "END"])
     return found
 
 
