@@ -3,9 +3,11 @@
 import importlib
 import os
 import pkgutil
+import platform
 import shutil
 from pathlib import Path
 
+import numba
 import pytest
 from numba.core.dispatcher import Dispatcher
 
@@ -143,6 +145,21 @@ def test_the_loops_of_the_networks_are_kept(kept: Path) -> None:
     for hits in ("0 0 0\n", "1 1 1\n"):
         run = run_python(USE_NETWORK, NUMBA_CACHE_DIR=str(kept))
         assert (run.stdout, run.stderr) == (hits, "")
+
+
+@pytest.mark.parametrize(
+    ("machine_name", "features", "expected"),
+    [
+        ("x86_64", "+avx2,+fma", True),
+        ("AMD64", "+avx2,-fma,+fma4", False),  # a virtual machine that hides it
+        ("arm64", "", True),
+        ("aarch64", "", True),
+    ],
+)
+def test_who_has_fma(machine_name: str, features: str, expected: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(platform, "machine", lambda: machine_name)
+    monkeypatch.setattr(numba.config, "CPU_FEATURES", features)
+    assert compiling.has_fma.__wrapped__() is expected
 
 
 def test_compiled_functions_call_those_of_their_own_folder_and_elementary_ones_alone() -> None:

@@ -1,5 +1,6 @@
 """Runs small enough for a test to train, and a folder that holds one."""
 
+import json
 import shutil
 import tempfile
 from collections.abc import Callable, Mapping
@@ -14,7 +15,7 @@ from default_params import PARAMS_FILE
 from encoded_corpora import build, write_splits
 from seqlm.core.layout import Layout
 from seqlm.core.settings import read_params
-from seqlm.core.stored import write_array
+from seqlm.core.stored import write_array, write_checksummed
 from seqlm.models.info import describe_ngrams, network_info
 from seqlm.networks.building import build_network, save_network
 from seqlm.ngrams.counts.count_tables import NgramCounts
@@ -103,3 +104,11 @@ def save_run(layout: Layout, settings: RunConfig, vocab: Vocab, weights: dict[st
     """Store a run as the stage ``train`` does."""
     info, defaults = asdict(network_info(settings, vocab)), {"device": settings.device, "num_threads": 1}
     save_network(layout.run(settings.run), settings.run, settings, vocab.key, weights, info, defaults)
+
+
+def change_stored(path: Path, change: Callable[[Any], object]) -> None:
+    """Change a stored description and its checksum, as another version or another person would."""
+    value = json.loads(path.read_text())
+    value.pop("checksum", None)
+    change(value)
+    write_checksummed(path, value)

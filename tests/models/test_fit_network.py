@@ -12,7 +12,6 @@ import seqlm
 from seqlm.core.errors import DataError, ParamsError
 from seqlm.models.fitting import fit_network
 from seqlm.networks.compiled.network import CompiledNetwork
-from seqlm.networks.initial import mask, normal
 from seqlm.pipeline.configure.settings import resolve_runs
 from seqlm.train.defaults import default_settings
 from seqlm.train.settings import RunConfig
@@ -235,17 +234,6 @@ def test_the_command_fits_scores_and_generates(tmp_path: Path) -> None:
     succeeded(run_command(tmp_path, "arpa", "kn", "kn.arpa"))
     printed = [succeeded(run_command(tmp_path, "score", model, "my.txt")) for model in ("kn", "kn.arpa")]
     assert printed[0].split("perplexity")[1][:8] == printed[1].split("perplexity")[1][:8]
-
-
-def test_normal_numbers_and_masks() -> None:
-    values = normal(np.random.default_rng(0), 2.0, (500, 400))
-    assert values.std() == pytest.approx(2, rel=0.01)
-    assert abs(values.mean()) < 0.02
-    # 95 % are within 1.96 standard deviations.
-    assert np.mean(abs(values) < 3.92) == pytest.approx(0.95, abs=0.002)
-    factors = mask(np.random.default_rng(0), 0.8, (500, 400))
-    assert np.unique(factors).tolist() == [0, 1.25]
-    assert factors.mean() == pytest.approx(1, abs=0.01)
 
 
 def test_the_command_shows_its_help_and_needs_a_folder_before_it_trains(tmp_path: Path) -> None:
