@@ -13,21 +13,14 @@ import pytest
 import seqlm
 from seqlm.core.errors import DataError
 from seqlm.core.layout import Layout
-from seqlm.core.stored import read_array, write_checksummed
+from seqlm.core.stored import read_array
 from seqlm.pipeline.score.scores import Scores, load_scores
 from seqlm.vocab.vocabulary import Vocab
-from small_runs import write_models, write_run
+from small_runs import change_stored, write_models, write_run
 from smoke import change_params
 from stages_by_hand import in_this_process, prepare, succeeded
 
 TEXT = "the sea came in"
-
-
-def rewrite(path: Path, **changes: Any) -> None:
-    """Change a stored description and its checksum."""
-    value = json.loads(path.read_text())
-    del value["checksum"]
-    write_checksummed(path, value | changes)
 
 
 @pytest.fixture
@@ -35,6 +28,18 @@ def layout(tmp_path: Path) -> Layout:
     layout = write_models(prepare(tmp_path))
     write_run(layout, "other", model="gru", max_tokens=20)
     return layout
+
+
+@pytest.fixture
+def copied(scored: tuple[Layout, dict[str, Scores]], tmp_path: Path) -> Layout:
+    """A copy of the run whose models were scored."""
+    shutil.copytree(scored[0].root, tmp_path / "run")
+    return Layout(tmp_path / "run")
+
+
+def lengthen_train(layout: Layout) -> None:
+    """Let the vocabulary say that its text was ten times as long."""
+    change_stored(layout.vocab("char"), lambda value: value["splits"]["train"].update(num_chars=10**5))
 
 
 def test_changed_settings_change_no_description(layout: Layout) -> None:
@@ -60,11 +65,9 @@ def test_changed_settings_change_no_description(layout: Layout) -> None:
 
 def test_a_text_that_was_counted_by_nobody_changes_no_description(layout: Layout) -> None:
     before = {name: model.info for name, model in seqlm.open(layout.root).items()}
-    vocab = Vocab.load(layout.vocab("char"))
-    splits = json.loads(layout.vocab("char").read_text())["splits"]
-    splits["train"]["num_chars"] *= 10
-    rewrite(layout.vocab("char"), splits=splits)
-    assert Vocab.load(layout.vocab("char")).key == vocab.key
+    key = Vocab.load(layout.vocab("char")).key
+    lengthen_train(layout)
+    assert Vocab.load(layout.vocab("char")).key == key
     assert {name: model.info for name, model in seqlm.open(layout.root).items()} == before
 
 
@@ -80,34 +83,25 @@ def test_exchanged_files_of_two_runs_are_refused(names: list[str], layout: Layou
             seqlm.open(layout.root)[run]
 
 
-def test_a_description_of_another_version_is_refused(scored: tuple[Layout, dict[str, Scores]], tmp_path: Path) -> None:
-    shutil.copytree(scored[0].root, tmp_path / "run")
-    layout = Layout(tmp_path / "run")
-    seqlm.open(layout.root)["small"].save(tmp_path / "saved")
-    (mixture, *_) = layout.mixtures.glob("*.json")
-    advice_of = {
-        layout.scores_of_run("small") / "small+dynamic" / "score.json": ("small+dynamic", "run the pipeline again"),
-        mixture: (mixture.stem, "run the pipeline again"),
-        layout.ngrams("char") / "models.json": ("char-kneser-ney-3", "count again"),
-        layout.run("small") / "model.json": ("small", "train again"),
-        tmp_path / "saved" / "export.json": ("small", "save the models again"),
-    }
-    for path, (name, advice) in advice_of.items():
-        rewrite(path, format=4)
+def test_a_description_of_another_version_is_refused(copied: Layout, tmp_path: Path) -> None:
+    seqlm.open(copied.root)["small"].save(tmp_path / "saved")
+    (mixture, *_) = copied.mixtures.glob("*.json")
+    for path, name, advice in (
+        (copied.scores_of_run("small") / "small+dynamic" / "score.json", "small+dynamic", "run the pipeline again"),
+        (mixture, mixture.stem, "run the pipeline again"),
+        (copied.ngrams("char") / "models.json", "char-kneser-ney-3", "count again"),
+        (copied.run("small") / "model.json", "small", "train again"),
+        (tmp_path / "saved" / "export.json", "small", "save the models again"),
+    ):
+        change_stored(path, lambda value: value.update(format=4))
         with pytest.raises(DataError, match=rf"{re.escape(path.name)}: not in format 10, .*: {advice}$"):
-            seqlm.open(tmp_path / "saved" if path.name == "export.json" else layout.root)[name]
+            seqlm.open(tmp_path / "saved" if path.name == "export.json" else copied.root)[name]
 
 
-def test_a_model_that_was_made_of_others_is_refused_after_they_changed(
-    scored: tuple[Layout, dict[str, Scores]], tmp_path: Path
-) -> None:
-    shutil.copytree(scored[0].root, tmp_path / "run")
-    layout = Layout(tmp_path / "run")
-    write_run(layout, "small", max_tokens=20, sampling="sequential")
-    splits = json.loads(layout.vocab("char").read_text())["splits"]
-    splits["train"]["num_chars"] *= 10
-    rewrite(layout.vocab("char"), splits=splits)
-    models = seqlm.open(layout.root)
+def test_a_model_that_was_made_of_others_is_refused_after_they_changed(copied: Layout) -> None:
+    write_run(copied, "small", max_tokens=20, sampling="sequential")
+    lengthen_train(copied)
+    models = seqlm.open(copied.root)
     assert models["small"].info.train_tokens == 20
     for name in ("small+dynamic", "char-kneser-ney-4+dynamic"):
         with pytest.raises(DataError, match=r"score\.json: describes '.*' as it was made before"):
@@ -117,7 +111,6 @@ def test_a_model_that_was_made_of_others_is_refused_after_they_changed(
 def test_a_mixture_loads_each_vocabulary_and_each_table_once(
     scored: tuple[Layout, dict[str, Scores]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    layout, _ = scored
     loaded = Counter[str]()
     load = Vocab.load.__func__  # type: ignore[attr-defined]
 
@@ -131,15 +124,16 @@ def test_a_mixture_loads_each_vocabulary_and_each_table_once(
 
     monkeypatch.setattr(Vocab, "load", classmethod(counted_load))
     monkeypatch.setattr("seqlm.ngrams.models.registry.read_array", counted_read)
-    models = seqlm.open(layout.root)
+    models = seqlm.open(scored[0].root)
     for name in ("char-kneser-ney-3+char-by-word-kneser-ney-3", "small", "char-kneser-ney-4+dynamic"):
         models[name].score(TEXT)
     assert loaded["vocab char"] == loaded["vocab word"] == 1
     assert set(loaded.values()) == {1}
 
 
-def test_exchanged_scores_are_refused(scored: tuple[Layout, dict[str, Scores]], tmp_path: Path) -> None:
-    folder = tmp_path / "char-kneser-ney-3"
-    shutil.copytree(scored[0].scores_of_ngrams("char") / "char-kneser-ney-2", folder)
+def test_exchanged_scores_are_refused(copied: Layout) -> None:
+    folder = copied.scores_of_ngrams("char") / "char-kneser-ney-3"
+    shutil.rmtree(folder)
+    shutil.copytree(folder.with_name("char-kneser-ney-2"), folder)
     with pytest.raises(DataError, match=r"describes another model, 'char-kneser-ney-2'"):
         load_scores(folder)

@@ -18,7 +18,6 @@ from seqlm.train.settings import RunConfig
 from seqlm.train.trainer import Trainer
 from small_runs import PARAMS
 from small_training import equal
-from stages_by_hand import refused, run_command, run_python, succeeded
 
 TEXT = "the sea came in and the sea went out\nand in came the tide\n" * 12
 SMALL: dict[str, Any] = {
@@ -192,56 +191,3 @@ def test_a_file_that_is_no_checkpoint_is_not_replaced(tmp_path: Path) -> None:
 def test_texts_that_are_too_short(text: str, message: str) -> None:
     with pytest.raises(DataError, match=message):
         fit(text)
-
-
-WITHOUT_TORCH = """
-import sys
-sys.modules["torch"] = None  # importing it raises ImportError
-import seqlm
-from pathlib import Path
-small = dict(num_hiddens=8, num_layers=1, num_epochs=1, batch_size=4, num_steps=5)
-for model in ("lstm", "gru", "rnn", "scratch"):
-    options = small | ({"dropout": 0.0} if model == "scratch" else {})
-    options |= {"checkpoint": sys.argv[1] + model, "progress": False}
-    made = seqlm.fit_network("the sea came in\\n" * 40, model, **options)
-    made.save(sys.argv[1] + "saved-" + model)
-    seqlm.open(sys.argv[1] + "saved-" + model)[model].score("the sea")
-try:
-    seqlm.fit_network("the sea came in\\n" * 40, "transformer")
-except seqlm.MachineError as error:
-    print(error)
-"""
-
-
-def test_recurrent_networks_need_no_pytorch(tmp_path: Path) -> None:
-    printed = succeeded(run_python(WITHOUT_TORCH, f"{tmp_path}/"))
-    assert printed.startswith(
-        "a network (transformer, device 'cpu') needs the package torch: pip install 'seqlm[torch]'"
-    )
-
-
-def test_the_command_fits_scores_and_generates(tmp_path: Path) -> None:
-    (tmp_path / "my.txt").write_text(TEXT)
-    settings = [f"--set={name}={value}" for name, value in SMALL.items()]
-    succeeded(run_command(tmp_path, "fit", "my.txt", "--output", "my-lstm", "--quiet", *settings))
-    assert seqlm.open(tmp_path / "my-lstm")["lstm"].score("the sea") == fit().score("the sea")
-    rows = succeeded(run_command(tmp_path, "score", "my-lstm", "my.txt", "--by", "word")).splitlines()
-    assert rows[0] == "position,text,bits,unknown,reason"
-    assert len(rows) == 1 + len(TEXT.split())
-    generated = succeeded(run_command(tmp_path, "generate", "my-lstm", "the ", "--num-preds", "9", "--seed", "1"))
-    assert generated == f"the {fit().generate('the ', 9, seed=1)}\n"
-    succeeded(run_command(tmp_path, "fit", "my.txt", "--model", "kneser-ney", "--order", "2", "--output", "kn"))
-    succeeded(run_command(tmp_path, "arpa", "kn", "kn.arpa"))
-    printed = [succeeded(run_command(tmp_path, "score", model, "my.txt")) for model in ("kn", "kn.arpa")]
-    assert printed[0].split("perplexity")[1][:8] == printed[1].split("perplexity")[1][:8]
-
-
-def test_the_command_shows_its_help_and_needs_a_folder_before_it_trains(tmp_path: Path) -> None:
-    assert run_command(tmp_path).stdout.startswith("Usage: seqlm")
-    (tmp_path / "my.txt").write_text("the sea " * 50)
-    (tmp_path / "file").touch()
-    refused(
-        run_command(tmp_path, "fit", "my.txt", "--output", "file/x"), 5, "file/x: cannot be written: Not a directory"
-    )
-    refused(run_command(tmp_path, "fit", "my.txt", "--output", "x", "--by", "?"), 2, "by = '?': should be")
-    assert not (tmp_path / "x").exists()

@@ -2,8 +2,6 @@
 
 import re
 import shutil
-import subprocess
-import sys
 import tomllib
 from pathlib import Path
 
@@ -15,9 +13,10 @@ from seqlm.core.layout import Layout
 from seqlm.models.info import Metadata, ModelFile, mixture_info
 from small_runs import write_models, write_run
 from smoke import ROOT
-from stages_by_hand import prepare, refused, run_python, succeeded
+from stages_by_hand import prepare, run_python, succeeded
 
 TEXT = "the sea came in"
+TINY = {"num_hiddens": 8, "num_layers": 1, "num_epochs": 1, "batch_size": 4, "num_steps": 5}
 MIXTURE, DYNAMIC = "small+char-kneser-ney-3", "ngrams/char/char-kneser-ney-3+dynamic"
 
 
@@ -36,24 +35,6 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Layout:
     ):
         ModelFile(model=info, metadata=metadata).write(path)
     return layout
-
-
-@pytest.mark.slow
-def test_the_command_saves_all_models(run: Layout, tmp_path: Path) -> None:
-    command = [sys.executable, "-m", "seqlm", "export", "out", "--root", str(run.root)]
-    version = subprocess.run([*command[:3], "--version"], capture_output=True, text=True)
-    assert succeeded(version) == f"seqlm {seqlm.__version__}\n"
-    unknown = subprocess.run([*command, "--model", "x"], cwd=tmp_path, capture_output=True, text=True)
-    refused(unknown, 2, "there is no model 'x'")
-    assert not (tmp_path / "out").exists()
-    printed = succeeded(subprocess.run(command, cwd=tmp_path, capture_output=True, text=True))
-    assert printed.endswith("seqlm.open('out') reads them\n")
-    here, there = seqlm.open(tmp_path / "out"), seqlm.open(run.root)
-    assert list(here) == list(there)
-    for name in ("small", "subword-kneser-ney-3", "char-by-word-kneser-ney-3", "char-kneser-ney-3+dynamic", MIXTURE):
-        assert here[name].score(TEXT) == there[name].score(TEXT)
-    again = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
-    refused(again, 2, "error: out: exists: name a new folder\n")
 
 
 @pytest.mark.parametrize(
@@ -147,25 +128,31 @@ sys.meta_path.insert(0, Missing())
 """
 
 
-def test_the_light_installation_scores_all_that_needs_no_extra(run: Layout) -> None:
+def test_the_light_installation_trains_and_scores_all_that_needs_no_extra(run: Layout, tmp_path: Path) -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     base = " ".join(re.split(r"[^\w.-]", line)[0] for line in project["dependencies"])
     code = LIGHT + (
         "import seqlm\n"
         "assert not {'numpy', 'pandas', 'numba', 'torch'} & set(sys.modules)\n"
+        f"folder, settings = {str(tmp_path)!r}, {TINY!r}\n"
+        "for model in ('lstm', 'gru', 'rnn', 'scratch'):\n"
+        "    options = {'dropout': 0.0, 'checkpoint': f'{folder}/{model}.checkpoint', 'progress': False}\n"
+        "    seqlm.fit_network('the sea came in\\n' * 40, model, **settings, **options).save(f'{folder}/{model}')\n"
+        "    seqlm.open(f'{folder}/{model}')[model].score('the sea')\n"
         f"models = seqlm.open({str(run.root)!r})\n"
         "names = ['char-kneser-ney-3', 'char-by-word-kneser-ney-3', 'small', 'char-kneser-ney-3+dynamic']\n"
         f"for name in [*names, {MIXTURE!r}]:\n"
         f"    model = models[name]\n"
         f"    assert model.score({TEXT!r}).tokens == len(model.surprisals({TEXT!r})) == 15\n"
         "    assert len(model.generate('the', 5)) >= 5\n"
-        "for name in ('attentive', 'subword-kneser-ney-3'):\n"
+        "for name in ('attentive', 'subword-kneser-ney-3', 'transformer'):\n"
         "    try:\n"
-        f"        models[name].score({TEXT!r})\n"
+        f"        models[name].score({TEXT!r}) if name in models else seqlm.fit_network({TEXT!r} * 9, name)\n"
         "    except seqlm.SeqlmError as error:\n"
         "        print(error)\n"
     )
     assert succeeded(run_python(code, base)).splitlines() == [
         "a network (transformer, device 'cpu') needs the package torch: pip install 'seqlm[torch]'",
         "a model over subwords needs the package tokenizers: pip install 'seqlm[subwords]'",
+        "a network (transformer, device 'cpu') needs the package torch: pip install 'seqlm[torch]'",
     ]
