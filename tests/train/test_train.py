@@ -15,7 +15,7 @@ from ruamel.yaml import YAML
 from torch.distributed.run import parse_args
 
 from seqlm.core.layout import Layout
-from seqlm.pipeline.download import stale_runs
+from seqlm.pipeline.download.stale_runs import clear_stale_runs
 from seqlm.train.callbacks import Checkpoint, checkpoint_key
 from seqlm.train.trainer import Checkpointed, Trainer
 from seqlm.vocab.corpus import load_split
@@ -27,10 +27,6 @@ from stages_by_hand import RunStage, in_this_process, refused, succeeded
 LINE = "the sea came in and the sea went out again\n"
 
 
-def read_report(layout: Layout, name: str) -> Any:
-    return json.loads(layout.reports("train", "x", f"{name}.json").read_text())
-
-
 def test_the_stage_leaves_weights_history_and_no_checkpoint_of_the_run(run_stage: RunStage, tmp_path: Path) -> None:
     layout = prepare_stage(tmp_path, LINE * 15, num_epochs=4, sample_every=2)
     abandoned = [layout.checkpoints / run / "of-other-settings.checkpoint" for run in ("x", "x-2")]
@@ -40,10 +36,14 @@ def test_the_stage_leaves_weights_history_and_no_checkpoint_of_the_run(run_stage
     printed = succeeded(run_stage("train", "--model", "x"))
     # 8 hidden units and 16 characters, <unk> among them: 16 * 8 + 8 * 8 + 8 + 8 * 16 + 16 parameters.
     assert printed.startswith("x: scratch over char tokens, 8 hidden units, 344 parameters, on cpu\n")
+    assert "epoch 2, train perplexity" in printed
+    assert ": the sea came in and" in printed  # a text of the corpus is continued, and not time traveller
     rows = history_rows(layout)
     assert list(rows[0])[:5] == ["run", "epoch", "train_perplexity", "val_perplexity", "grad_norm"]
     assert [row["epoch"] for row in rows] == ["1", "2", "3", "4"]
-    assert read_report(layout, "summary")["epochs"] == 4
+    # 43 characters with the line end, which is no token: 42 * 15 tokens, 31 minibatches of 4 x 5 an epoch.
+    summary = json.loads(layout.reports("train", "x", "summary.json").read_text())
+    assert (summary["tokens"], summary["epochs"]) == (4 * 31 * 20, 4)
     files = [path.name for path in layout.run("x").iterdir()]
     assert sorted(files) == ["model.json", "samples.json", "weights.safetensors"]
     # Some versions of filelock remove it.
@@ -62,16 +62,6 @@ def test_the_stage_trains_on_train_and_evaluates_on_val(run_stage: RunStage, tmp
     for row, wanted in zip(history_rows(layout), made.progress.history, strict=True):
         found = float(row["train_perplexity"]), float(row["val_perplexity"])
         assert found == pytest.approx((wanted.train_perplexity, wanted.val_perplexity))
-
-
-def test_the_stage_shows_how_the_network_continues_a_text_of_the_corpus(run_stage: RunStage, tmp_path: Path) -> None:
-    layout = prepare_stage(tmp_path, LINE * 3, sample_every=1)
-    printed = succeeded(run_stage("train", "--model", "x"))
-    assert "epoch 1, train perplexity" in printed
-    assert ": the sea came in and" in printed  # and not time traveller
-    summary = read_report(layout, "summary")
-    # 43 characters with the line end, which is no token: 42 * 3 = 126 tokens, 6 minibatches of 4 x 5 an epoch.
-    assert (summary["tokens"], summary["epochs"]) == (3 * 6 * 20, 3)
 
 
 @pytest.mark.parametrize(
@@ -188,43 +178,31 @@ def test_torchrun_leaves_the_stages_command_alone() -> None:
 
 def test_the_runs_are_listed_if_one_is_unknown(run_stage: RunStage) -> None:
     refused(run_stage("score", "--model", "nope"), 3, "data/models/runs: holds no trained run: run the train stage")
-    result = run_stage("train", "--model", "nope")
-    assert result.returncode == 3
-    assert result.stderr == "error: data/configs: holds no run's settings: run the configure stage\n"
-    assert run_stage("configure").returncode == 0
-    result = run_stage("train", "--model", "nope")
-    assert result.returncode == 2
+    refused(run_stage("train", "--model", "nope"), 3, "data/configs: holds no run's settings: run the configure stage")
+    succeeded(run_stage("configure"))
     names = "concise-random, concise-sequential, lstm, scratch-random, scratch-sequential"
-    assert result.stderr == f"error: there is no run 'nope', only {names}\n"
+    refused(run_stage("train", "--model", "nope"), 2, f"error: there is no run 'nope', only {names}\n")
 
 
-@pytest.fixture
-def clear_stale_runs(monkeypatch: pytest.MonkeyPatch) -> Callable[[Layout], None]:
-    """Return the function of the stage, as if DVC called it."""
-    monkeypatch.setenv("DVC_STAGE", "download")
-    return lambda layout: stale_runs.clear_stale_runs(layout, print, print)
-
-
-def test_a_stale_run_goes_with_its_results_and_checkpoints(
-    tmp_path: Path, clear_stale_runs: Callable[[Layout], None], capsys: pytest.CaptureFixture[str]
+@pytest.mark.parametrize(
+    ("params", "left"),
+    [
+        ("runs: {a: {token: char}}", ["a"]),
+        *((wrong, ["a", "gone"]) for wrong in ("{}", "runs: {}", "runs: null", "runs: [a]")),
+    ],
+)
+def test_stale_runs_go_with_their_results_and_checkpoints_unless_the_list_of_runs_is_wrong(
+    params: str, left: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    layout = Layout(tmp_path)
-    layout.params.write_text("runs: {a: {token: char}}\n")
+    layout, printed = Layout(tmp_path), list[str]()
+    layout.params.write_text(params)
     for run in ("a", "gone"):
         Checkpoint(layout.checkpoints / run / "checkpoint", "key").save(InState({}, {}))
         (layout.checkpoints / run / "lock").touch()
         (layout.reports("train") / run).mkdir(parents=True)
-    clear_stale_runs(layout)
-    assert [path.name for path in layout.checkpoints.iterdir()] == ["a"]
-    assert [path.name for path in layout.reports("train").iterdir()] == ["a"]
-    removed = layout.reports("train") / "gone", layout.checkpoints / "gone"
-    assert capsys.readouterr().out == "".join(f"removed {path}: no such run is left\n" for path in removed)
-
-
-@pytest.mark.parametrize("params", ["{}", "runs: {}", "runs: null", "runs: [a]"])
-def test_wrong_runs_remove_nothing(params: str, tmp_path: Path, clear_stale_runs: Callable[[Layout], None]) -> None:
-    layout = Layout(tmp_path)
-    layout.params.write_text(params)
-    Checkpoint(layout.checkpoints / "a" / "checkpoint", "key").save(InState({}, {}))
-    clear_stale_runs(layout)
-    assert (layout.checkpoints / "a").exists()
+    monkeypatch.setenv("DVC_STAGE", "download")
+    clear_stale_runs(layout, printed.append, print)
+    folders = layout.reports("train"), layout.checkpoints
+    assert [sorted(path.name for path in folder.iterdir()) for folder in folders] == [left, left]
+    removed = [f"removed {folder / 'gone'}: no such run is left" for folder in folders if "gone" not in left]
+    assert printed == removed

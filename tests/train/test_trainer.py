@@ -1,6 +1,6 @@
 """The trainer in the library, and its evaluations on val: all of a short one, passages of a long one."""
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
@@ -9,7 +9,7 @@ from seqlm.core.errors import DivergenceError
 from seqlm.networks.building import build_network
 from seqlm.networks.network import rows_nll, stream_nll
 from seqlm.train import trainer as training
-from seqlm.train.trainer import scheduled_lr, val_nll
+from seqlm.train.trainer import Trainer, scheduled_lr, val_nll
 from small_training import TEXT, config, equal, trained, trainer
 
 
@@ -41,22 +41,38 @@ def test_equal_settings_give_equal_weights_and_others_do_not(settings: Any, chan
     assert not equal(first, other)
 
 
+class Call(NamedTuple):
+    """What the network is given for a minibatch, the sum of its losses, and the norm of its gradients."""
+
+    arguments: tuple[Any, ...]
+    nll: float
+    norm: float
+
+
+def watched(made: Trainer, monkeypatch: pytest.MonkeyPatch) -> list[Call]:
+    """Return a list that grows by each minibatch of a training."""
+    calls, compute = list[Call](), made.network.compute_gradients
+
+    def watching(*arguments: Any) -> Any:
+        result = compute(*arguments)
+        calls.append(Call(arguments, float(result[0].sum()), float(np.linalg.norm(made.network.gradients[0]))))
+        return result
+
+    monkeypatch.setattr(made.network, "compute_gradients", watching)
+    return calls
+
+
 def test_weights_minibatches_and_masks_are_drawn_from_the_seed(monkeypatch: pytest.MonkeyPatch) -> None:
     drawn = []
     for seed in (0, 1):
-        made, seen = trainer(config(seed=seed, truncation="randomized", keep_probability=0.8)), list[Any]()
-        compute, weights = made.network.compute_gradients, made.network.weight_copies()["W_hq"]
-
-        def watching(*arguments: Any, compute: Any = compute, seen: list[Any] = seen) -> Any:
-            seen.append((arguments[0], arguments[3](1000, 0.25), arguments[4]))
-            return compute(*arguments)
-
-        monkeypatch.setattr(made.network, "compute_gradients", watching)
+        made = trainer(config(seed=seed, truncation="randomized", keep_probability=0.8))
+        weights, calls = made.network.weight_copies()["W_hq"], watched(made, monkeypatch)
         made.train()
-        inputs, dropout, truncation = seen[0]
+        inputs, _, _, draw_mask, truncation = calls[0].arguments
+        dropout = draw_mask(1000, 0.25)
         drawn.append((weights, inputs, dropout, truncation))
         # A factor of 0 with probability 1/4 and 4/3 otherwise; each step continues with probability 4/5.
-        for factors, keep in ((dropout, 3 / 4), (np.array([each[2] for each in seen]), 4 / 5)):
+        for factors, keep in ((dropout, 3 / 4), (np.array([call.arguments[4] for call in calls]), 4 / 5)):
             assert np.unique(factors).tolist() == pytest.approx([0, 1 / keep])
             assert factors.mean() == pytest.approx(1, abs=0.08)
     assert [np.array_equal(*both) for both in zip(*drawn, strict=True)] == [False] * 4
@@ -67,18 +83,12 @@ def test_each_epoch_cuts_the_text_anew_and_starts_from_the_zero_state(
     sampling: str, carries: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     made = trainer(config(sampling=sampling, num_epochs=6))
-    compute, firsts = made.network.compute_gradients, set()
-
-    def watching(inputs: np.ndarray, targets: np.ndarray, state: np.ndarray, *noise: Any) -> Any:
-        number = made.progress.epoch_minibatches
-        assert state.any() == (carries and number > 0)
-        if number == 0:
-            firsts.add(inputs.tobytes())
-        return compute(inputs, targets, state, *noise)
-
-    monkeypatch.setattr(made.network, "compute_gradients", watching)
-    made.train(lambda _: None)
-    assert len(firsts) > 1
+    calls, firsts = watched(made, monkeypatch), [0]
+    made.train(lambda now: firsts.append(len(calls)) if now.progress.epoch_minibatches == 0 else None)
+    assert len(firsts) == 7
+    for number, call in enumerate(calls):
+        assert call.arguments[2].any() == (carries and number not in firsts)
+    assert len({calls[number].arguments[0].tobytes() for number in firsts[:-1]}) > 1
 
 
 def test_the_chosen_weights_are_the_last_or_those_of_the_best_evaluation() -> None:
@@ -106,26 +116,18 @@ def test_a_loss_that_is_not_finite_is_found_at_once(grad_clip: float | None, adv
 
 def test_a_row_of_the_history_sums_up_its_minibatches(monkeypatch: pytest.MonkeyPatch) -> None:
     made = trainer(config(num_epochs=2, grad_clip=0.24, lr=0.5))
-    nll, norms, compute = [], [], made.network.compute_gradients
-
-    def recording(*arguments: Any) -> Any:
-        result = compute(*arguments)
-        nll.append(float(result[0].sum()))
-        norms.append(float(np.linalg.norm(made.network.gradients[0])))
-        return result
-
-    monkeypatch.setattr(made.network, "compute_gradients", recording)
+    calls, begin = watched(made, monkeypatch), 0
     made.train(lambda _: None)
-    begin = 0
     for number, row in enumerate(made.progress.history, 1):
-        part = slice(begin, row.tokens // 20)
-        assert row.train_perplexity == pytest.approx(np.exp(sum(nll[part]) / (20 * len(nll[part]))))
-        assert row.grad_norm == pytest.approx(np.mean(norms[part]))
-        assert row.clipped_share == pytest.approx(np.mean(np.array(norms[part]) > 0.24))
+        part = calls[begin : row.tokens // 20]
+        norms = np.array([call.norm for call in part])
+        assert row.train_perplexity == pytest.approx(np.exp(np.mean([call.nll for call in part]) / 20))
+        assert row.grad_norm == pytest.approx(norms.mean())
+        assert row.clipped_share == pytest.approx(np.mean(norms > 0.24))
+        assert 0 < row.clipped_share < 1
         assert row.epoch == number
-        begin = part.stop
-    assert begin == len(nll)
-    assert 0 < np.mean(np.array(norms) > 0.24) < 1
+        begin += len(part)
+    assert begin == len(calls)
 
 
 def test_gradients_are_clipped_to_the_limit() -> None:
