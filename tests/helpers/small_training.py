@@ -1,7 +1,6 @@
 """Small trainings on a random text, for tests of the trainer and of the stage."""
 
 import csv
-import socket
 from pathlib import Path
 from typing import Any
 
@@ -59,13 +58,6 @@ def prepare_stage(folder: Path, *texts: str, **changes: Any) -> Layout:
     encode(layout, [run.token], "", *texts)
     write_config(layout.config("x"), run)
     return layout
-
-
-def free_port() -> str:
-    """Return a port at which processes that train together can find each other."""
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        return str(free.getsockname()[1])
 
 
 def history_rows(layout: Layout) -> list[dict[str, str]]:

@@ -176,10 +176,3 @@ def test_a_file_of_characters_generates(tmp_path: Path) -> None:
     seqlm.fit_ngram("A C G T A", 2).to_arpa(tmp_path / "y.arpa")
     with pytest.warns(UserWarning, match="it is read as a model over characters"):
         seqlm.open_arpa(tmp_path / "y.arpa")
-
-
-def test_words_that_a_file_without_unk_lacks_are_unknown(tmp_path: Path) -> None:
-    (tmp_path / "x.arpa").write_text(MARKS.replace("1=5", "1=4").replace("-1\t<unk>\n", ""))
-    model = seqlm.open_arpa(tmp_path / "x.arpa")
-    assert "lists no <unk>: log10 p of unknown words is -100" in model.warnings[0]
-    assert model.score("a zebra").nll == pytest.approx((0.4 + 100 + 0.5) * math.log(10))

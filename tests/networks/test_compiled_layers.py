@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from torch import Tensor
 from torch.nn import functional as F
 
-from compiled_networks import compute, distance, network_settings, printed_with_each_width, scratch_network
+from compiled_networks import compute, distance, network_settings, scratch_network
 from seqlm.networks.building import build_network, open_network, save_network
 from seqlm.networks.compiled.network import CompiledNetwork
 from seqlm.networks.framework import FrameworkRNN
@@ -301,8 +301,9 @@ for kind in ("scratch", "rnn", "lstm", "gru"):
 
 @pytest.mark.slow
 def test_other_vector_instructions_give_the_same_bits() -> None:
-    wide, narrow = printed_with_each_width(_BITS)
-    assert wide == narrow
+    registers = {"NUMBA_CPU_NAME": "haswell", "NUMBA_CPU_FEATURES": "+avx,+avx2,+fma", "ATEN_CPU_CAPABILITY": "avx2"}
+    wide, narrow = (succeeded(run_python(_BITS, **chosen)).split() for chosen in ({}, registers))
+    assert narrow == ["16", *wide[1:]]  # the width of a panel shows that the narrow ones were used
 
 
 _SCORE = """

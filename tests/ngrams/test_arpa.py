@@ -53,16 +53,6 @@ def test_tokens_of_any_length_are_written(tmp_path: Path) -> None:
     assert written == [[f"{value:.8f}", escape(token)] for value, token in probs]
 
 
-def test_kenlm_reads_our_files_and_gives_our_scores(tmp_path: Path) -> None:
-    kenlm = pytest.importorskip("kenlm")
-    write_arpa(tmp_path / "model.arpa", model(4), TOKENS)
-    theirs = kenlm.Model(str(tmp_path / "model.arpa"))
-    test = np.random.default_rng(1).integers(1, len(TOKENS), 300)
-    text = " ".join(escape(TOKENS[token]) for token in test)
-    scores = [score for score, _, _ in theirs.full_scores(text, bos=False, eos=False)]
-    assert scores[1:] == pytest.approx(np.log10(model(4).probs(test)), abs=1e-4)
-
-
 # In the format of KenLM's lmplz; the numbers are made up, all different.
 LMPLZ = """\\data\\
 ngram 1=4

@@ -3,6 +3,7 @@
 import json
 import os
 import shlex
+import socket
 import subprocess
 import sys
 from collections.abc import Callable
@@ -20,7 +21,7 @@ from seqlm.train.callbacks import Checkpoint, checkpoint_key
 from seqlm.train.trainer import Checkpointed, Trainer
 from seqlm.vocab.corpus import load_split
 from seqlm.vocab.vocabulary import Vocab
-from small_training import InState, config, free_port, history_rows, prepare_stage
+from small_training import InState, config, history_rows, prepare_stage
 from smoke import ROOT, environment_of_python
 from stages_by_hand import RunStage, in_this_process, refused, succeeded
 
@@ -88,7 +89,9 @@ def start_two(first: Layout, second: Layout | None = None) -> str:
 
     The two have one folder, or each its own, as on two machines.
     """
-    variables = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": free_port(), "WORLD_SIZE": "2", "LOCAL_WORLD_SIZE": "2"}
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = str(free.getsockname()[1])
+    variables = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port, "WORLD_SIZE": "2", "LOCAL_WORLD_SIZE": "2"}
     if not (other := os.fork()):
         code = 1
         try:

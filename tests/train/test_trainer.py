@@ -1,6 +1,7 @@
 """The trainer in the library, and its evaluations on val: all of a short one, passages of a long one."""
 
-from typing import Any, NamedTuple
+from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -41,21 +42,13 @@ def test_equal_settings_give_equal_weights_and_others_do_not(settings: Any, chan
     assert not equal(first, other)
 
 
-class Call(NamedTuple):
-    """What the network is given for a minibatch, the sum of its losses, and the norm of its gradients."""
+def watched(made: Trainer, monkeypatch: pytest.MonkeyPatch) -> list[Any]:
+    """Return a list of each minibatch of a training: what the network is given, its loss, the norm of its gradients."""
+    calls, compute = list[Any](), made.network.compute_gradients
 
-    arguments: tuple[Any, ...]
-    nll: float
-    norm: float
-
-
-def watched(made: Trainer, monkeypatch: pytest.MonkeyPatch) -> list[Call]:
-    """Return a list that grows by each minibatch of a training."""
-    calls, compute = list[Call](), made.network.compute_gradients
-
-    def watching(*arguments: Any) -> Any:
-        result = compute(*arguments)
-        calls.append(Call(arguments, float(result[0].sum()), float(np.linalg.norm(made.network.gradients[0]))))
+    def watching(*given: Any) -> Any:
+        result = compute(*given)
+        calls.append(SimpleNamespace(given=given, nll=result[0].sum(), norm=np.linalg.norm(made.network.gradients[0])))
         return result
 
     monkeypatch.setattr(made.network, "compute_gradients", watching)
@@ -68,11 +61,11 @@ def test_weights_minibatches_and_masks_are_drawn_from_the_seed(monkeypatch: pyte
         made = trainer(config(seed=seed, truncation="randomized", keep_probability=0.8))
         weights, calls = made.network.weight_copies()["W_hq"], watched(made, monkeypatch)
         made.train()
-        inputs, _, _, draw_mask, truncation = calls[0].arguments
+        inputs, _, _, draw_mask, truncation = calls[0].given
         dropout = draw_mask(1000, 0.25)
         drawn.append((weights, inputs, dropout, truncation))
         # A factor of 0 with probability 1/4 and 4/3 otherwise; each step continues with probability 4/5.
-        for factors, keep in ((dropout, 3 / 4), (np.array([call.arguments[4] for call in calls]), 4 / 5)):
+        for factors, keep in ((dropout, 3 / 4), (np.array([call.given[4] for call in calls]), 4 / 5)):
             assert np.unique(factors).tolist() == pytest.approx([0, 1 / keep])
             assert factors.mean() == pytest.approx(1, abs=0.08)
     assert [np.array_equal(*both) for both in zip(*drawn, strict=True)] == [False] * 4
@@ -87,8 +80,8 @@ def test_each_epoch_cuts_the_text_anew_and_starts_from_the_zero_state(
     made.train(lambda now: firsts.append(len(calls)) if now.progress.epoch_minibatches == 0 else None)
     assert len(firsts) == 7
     for number, call in enumerate(calls):
-        assert call.arguments[2].any() == (carries and number not in firsts)
-    assert len({calls[number].arguments[0].tobytes() for number in firsts[:-1]}) > 1
+        assert call.given[2].any() == (carries and number not in firsts)
+    assert len({calls[number].given[0].tobytes() for number in firsts[:-1]}) > 1
 
 
 def test_the_chosen_weights_are_the_last_or_those_of_the_best_evaluation() -> None:
