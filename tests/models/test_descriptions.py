@@ -3,18 +3,17 @@
 import json
 import re
 import shutil
-from collections import Counter
 from pathlib import Path
-from typing import Any
+from unittest import mock
 
-import numpy as np
 import pytest
 
 import seqlm
 from seqlm.core.errors import DataError
 from seqlm.core.layout import Layout
 from seqlm.core.stored import read_array
-from seqlm.pipeline.score.scores import Scores, load_scores
+from seqlm.models.index import Models
+from seqlm.pipeline.score.scores import load_scores
 from seqlm.vocab.vocabulary import Vocab
 from small_runs import change_stored, write_models, write_run
 from smoke import change_params
@@ -31,9 +30,9 @@ def layout(tmp_path: Path) -> Layout:
 
 
 @pytest.fixture
-def copied(scored: tuple[Layout, dict[str, Scores]], tmp_path: Path) -> Layout:
+def copied(models: Models, tmp_path: Path) -> Layout:
     """A copy of the run whose models were scored."""
-    shutil.copytree(scored[0].root, tmp_path / "run")
+    shutil.copytree(models.layout.root, tmp_path / "run")
     return Layout(tmp_path / "run")
 
 
@@ -108,27 +107,16 @@ def test_a_model_that_was_made_of_others_is_refused_after_they_changed(copied: L
             models[name]
 
 
-def test_a_mixture_loads_each_vocabulary_and_each_table_once(
-    scored: tuple[Layout, dict[str, Scores]], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    loaded = Counter[str]()
-    load = Vocab.load.__func__  # type: ignore[attr-defined]
-
-    def counted_load(cls: type[Vocab], path: Path, kind: str | None = None) -> Vocab:
-        loaded[f"vocab {path.parent.name}"] += 1
-        return load(cls, path, kind)
-
-    def counted_read(path: Path, *args: Any) -> np.ndarray:
-        loaded[str(path)] += 1
-        return read_array(path, *args)
-
-    monkeypatch.setattr(Vocab, "load", classmethod(counted_load))
-    monkeypatch.setattr("seqlm.ngrams.models.registry.read_array", counted_read)
-    models = seqlm.open(scored[0].root)
+def test_a_mixture_loads_each_vocabulary_and_each_table_once(models: Models, monkeypatch: pytest.MonkeyPatch) -> None:
+    load, read = mock.Mock(wraps=Vocab.load), mock.Mock(wraps=read_array)
+    monkeypatch.setattr(Vocab, "load", load)
+    monkeypatch.setattr("seqlm.ngrams.models.registry.read_array", read)
+    again = seqlm.open(models.layout.root)
     for name in ("char-kneser-ney-3+char-by-word-kneser-ney-3", "small", "char-kneser-ney-4+dynamic"):
-        models[name].score(TEXT)
-    assert loaded["vocab char"] == loaded["vocab word"] == 1
-    assert set(loaded.values()) == {1}
+        again[name].score(TEXT)
+    assert sorted(call.args[0].parent.name for call in load.call_args_list) == ["char", "word"]
+    tables = [call.args[0] for call in read.call_args_list]
+    assert len(tables) == len(set(tables)) > 0
 
 
 def test_exchanged_scores_are_refused(copied: Layout) -> None:

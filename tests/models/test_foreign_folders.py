@@ -22,9 +22,10 @@ import seqlm
 from seqlm.core.errors import SeqlmError
 from seqlm.core.files import sha256_of_file
 from seqlm.core.layout import Layout
+from seqlm.models.index import Models
 from seqlm.models.saving import save
 from seqlm.pipeline.score.ngrams import Folds
-from seqlm.pipeline.score.scores import Scores, load_scores_folder
+from seqlm.pipeline.score.scores import load_scores_folder
 from seqlm.vocab.corpus import load_corpus
 from seqlm.vocab.kinds import KINDS
 from small_runs import change_stored
@@ -39,9 +40,8 @@ Damage = Callable[[Path], object]
 
 
 @pytest.fixture(scope="module")
-def export(scored: tuple[Layout, dict[str, Scores]], tmp_path_factory: pytest.TempPathFactory) -> Path:
+def export(models: Models, tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("export") / "whole"
-    models = seqlm.open(scored[0].root)
     save(folder, {name: models[name].write for name in NAMES})
     return folder
 
@@ -308,27 +308,22 @@ def after_a_flip(layout: Layout, path: Path, expected: list[object], rng: random
 
 
 @pytest.fixture
-def stored_files(scored: tuple[Layout, dict[str, Scores]]) -> list[Path]:
-    folders = [scored[0].root / "data" / name for name in ("corpus", "models", "scores")]
+def stored_files(models: Models) -> list[Path]:
+    folders = [models.layout.root / "data" / name for name in ("corpus", "models", "scores")]
     return [path for folder in folders for path in sorted(folder.rglob("*.*")) if path.is_file()]
 
 
-def test_a_flipped_bit_of_any_kind_of_file_is_noticed(
-    stored_files: list[Path], scored: tuple[Layout, dict[str, Scores]]
-) -> None:
-    layout, kinds = scored[0], {path.name: path for path in stored_files}
+def test_a_flipped_bit_of_any_kind_of_file_is_noticed(stored_files: list[Path], models: Models) -> None:
+    kinds, expected = {path.name: path for path in stored_files}, results(models.layout)
     assert {"keys_3.npy", "counts_3.npy", "train.npy", "unknown_val.npy", "tokenizer.json", "vocab.json"} <= set(kinds)
     assert len(kinds) > 20
-    expected = results(layout)
-    found = {name: after_a_flip(layout, path, expected, random.Random(0)) for name, path in kinds.items()}
+    found = {name: after_a_flip(models.layout, path, expected, random.Random(0)) for name, path in kinds.items()}
     assert set(found.values()) == {"refused"}, found
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", range(3))
-def test_a_flipped_bit_changes_no_result(
-    seed: int, stored_files: list[Path], scored: tuple[Layout, dict[str, Scores]]
-) -> None:
-    rng, expected = random.Random(seed), results(scored[0])
+def test_a_flipped_bit_changes_no_result(seed: int, stored_files: list[Path], models: Models) -> None:
+    rng, expected = random.Random(seed), results(models.layout)
     chosen = rng.choices(stored_files, [path.stat().st_size for path in stored_files], k=200)
-    assert {after_a_flip(scored[0], path, expected, rng) for path in chosen} <= {"refused", "same"}
+    assert {after_a_flip(models.layout, path, expected, rng) for path in chosen} <= {"refused", "same"}

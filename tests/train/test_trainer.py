@@ -2,6 +2,7 @@
 
 from types import SimpleNamespace
 from typing import Any
+from unittest import mock
 
 import numpy as np
 import pytest
@@ -190,13 +191,7 @@ def test_a_long_val_is_read_in_passages_each_after_a_warm_up(model: str, vocab_s
 
 
 def test_a_training_reads_no_more_of_val_than_its_setting_says(monkeypatch: pytest.MonkeyPatch) -> None:
-    made = trainer(config(eval_tokens=1000), val=LONG)
-    seen: list[int] = []
-
-    def counting(network: object, rows: np.ndarray) -> np.ndarray:
-        seen.append(rows[:, 1:].size)
-        return rows_nll(network, rows)
-
-    monkeypatch.setattr(training, "rows_nll", counting)
+    made, read = trainer(config(eval_tokens=1000), val=LONG), mock.Mock(wraps=rows_nll)
+    monkeypatch.setattr(training, "rows_nll", read)
     made.train(lambda _: None)
-    assert 0 < sum(seen) <= 3 * 1000
+    assert 0 < sum(call.args[1][:, 1:].size for call in read.call_args_list) <= 3 * 1000
