@@ -24,7 +24,7 @@ from seqlm.train.callbacks import Checkpoint, checkpoint_key, periodic_saver
 from seqlm.train.trainer import Trainer
 from seqlm.vocab.corpus import SPLITS
 from seqlm.vocab.vocabulary import SplitInfo, Vocab
-from small_training import InState, config, equal, prepare_stage, trained, trainer
+from small_training import config, equal, in_state, prepare_stage, trained, trainer
 from smoke import ROOT
 from stages_by_hand import RunStage, succeeded
 
@@ -168,11 +168,11 @@ def test_checkpoints_take_a_hundredth_of_the_time(monkeypatch: pytest.MonkeyPatc
 
 def test_a_damaged_checkpoint_is_not_loaded(tmp_path: Path) -> None:
     checkpoint = Checkpoint(tmp_path / "checkpoint", "key")
-    made = InState({"a": np.ones(2)}, {"b": [1, {"c": None}]})
+    made = in_state({"a": np.ones(2)}, {"b": [1, {"c": None}]})
     assert not checkpoint.restore(made)
     checkpoint.save(made)
     assert checkpoint.restore(made)
-    arrays, values = made.restored
+    ((arrays, values),) = made.restore.call_args.args
     assert (arrays["a"].tolist(), values) == ([1, 1], {"b": [1, {"c": None}]})
     assert not Checkpoint(checkpoint.path, "of other settings").restore(made)
     content = checkpoint.path.read_bytes()

@@ -21,7 +21,7 @@ from seqlm.train.callbacks import Checkpoint, checkpoint_key
 from seqlm.train.trainer import Checkpointed, Trainer
 from seqlm.vocab.corpus import load_split
 from seqlm.vocab.vocabulary import Vocab
-from small_training import InState, config, history_rows, prepare_stage
+from small_training import config, history_rows, in_state, prepare_stage
 from smoke import ROOT, environment_of_python
 from stages_by_hand import RunStage, in_this_process, refused, succeeded
 
@@ -162,10 +162,9 @@ def test_two_machines_resume_from_the_checkpoint_of_the_first(has_checkpoint: bo
         if has_checkpoint or layout is second:
             arrays, values = states[epoch]
             arrays = arrays | {f"carried.1.{name[10:]}": arrays[name] for name in arrays if name.startswith("carried")}
-            state = arrays, values | {"totals": values["totals"] * 2}
-            Checkpoint(layout.checkpoints / "x" / "checkpoint", checkpoint_key(config(**changes), vocab, 2)).save(
-                InState(*state)
-            )
+            values = values | {"totals": values["totals"] * 2}
+            key = checkpoint_key(config(**changes), vocab, 2)
+            Checkpoint(layout.checkpoints / "x" / "checkpoint", key).save(in_state(arrays, values))
     assert ("resuming after epoch 2\n" in start_two(first, second)) == has_checkpoint
     for row, wanted in zip(history_rows(first), made.progress.history, strict=True):
         assert float(row["val_perplexity"]) == pytest.approx(wanted.val_perplexity, rel=1e-4)
@@ -200,7 +199,7 @@ def test_stale_runs_go_with_their_results_and_checkpoints_unless_the_list_of_run
     layout, printed = Layout(tmp_path), list[str]()
     layout.params.write_text(params)
     for run in ("a", "gone"):
-        Checkpoint(layout.checkpoints / run / "checkpoint", "key").save(InState({}, {}))
+        Checkpoint(layout.checkpoints / run / "checkpoint", "key").save(in_state({}, {}))
         (layout.checkpoints / run / "lock").touch()
         (layout.reports("train") / run).mkdir(parents=True)
     monkeypatch.setenv("DVC_STAGE", "download")
