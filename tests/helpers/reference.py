@@ -62,11 +62,10 @@ def tokens(text: str, kind: str, line_separator: str) -> list[str]:
 
 
 def vocabulary(train: Iterable[str], min_freq: int) -> tuple[list[str], list[int]]:
-    counter = Counter(train)
-    # Ties by first appearance.
-    frequent = [(token, number) for token, number in counter.most_common() if number >= min_freq and token != "<unk>"]
-    counts = [number for _, number in frequent]
-    return ["<unk>", *(token for token, _ in frequent)], [counter.total() - sum(counts), *counts]
+    counter = Counter(train)  # most_common keeps the order of first appearance
+    frequent = [token for token, number in counter.most_common() if number >= min_freq and token != "<unk>"]
+    counts = [counter[token] for token in frequent]
+    return ["<unk>", *frequent], [counter.total() - sum(counts), *counts]
 
 
 def encode(stream: Sequence[str], vocab: Sequence[str]) -> list[int]:

@@ -41,6 +41,14 @@ def config(run: str = "x", seed: int = 0, **changes: Any) -> RunConfig:
     return resolve_runs(values, source="params.yaml")[run]
 
 
+def change_stored(path: Path, change: Callable[[Any], object]) -> None:
+    """Change a stored description and its checksum, as another version or another person would."""
+    value = json.loads(path.read_text())
+    value.pop("checksum", None)
+    change(value)
+    write_checksummed(path, value)
+
+
 def ngram_settings(*epsilons: float) -> dict[str, Mapping[str, Any]]:
     """Return the settings of all smoothing methods, with these epsilons for Laplace."""
     laplace = {"epsilons": list(epsilons), "chosen_on_val": True}
@@ -104,11 +112,3 @@ def save_run(layout: Layout, settings: RunConfig, vocab: Vocab, weights: dict[st
     """Store a run as the stage ``train`` does."""
     info, defaults = asdict(network_info(settings, vocab)), {"device": settings.device, "num_threads": 1}
     save_network(layout.run(settings.run), settings.run, settings, vocab.key, weights, info, defaults)
-
-
-def change_stored(path: Path, change: Callable[[Any], object]) -> None:
-    """Change a stored description and its checksum, as another version or another person would."""
-    value = json.loads(path.read_text())
-    value.pop("checksum", None)
-    change(value)
-    write_checksummed(path, value)

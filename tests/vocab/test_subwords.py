@@ -15,6 +15,7 @@ from seqlm.vocab import kinds
 from seqlm.vocab.corpus import SPLITS, load_corpus, load_split
 from seqlm.vocab.kinds import BYTE_TOKENS, SubwordTokenizer, sample, token_kind
 from seqlm.vocab.vocabulary import Vocab
+from smoke import ROOT
 from stages_by_hand import run_python, succeeded
 
 SUBWORD = token_kind("subword")
@@ -128,9 +129,9 @@ for algorithm in ALGORITHMS:
 """
 
 
-def test_two_runs_give_equal_bytes_whatever_the_threads(root: Path) -> None:
+def test_two_runs_give_equal_bytes_whatever_the_threads() -> None:
     # Natural text: among random words, several tokens would be equally good.
-    text, printed = root / "data/sample.txt", list[str]()
+    text, printed = ROOT / "data/sample.txt", list[str]()
     for threads in ("1", "2"):
         run = run_python(PROGRAM, text, RAYON_NUM_THREADS=threads, TOKENIZERS_PARALLELISM="true")
         printed.append(succeeded(run))
