@@ -4,7 +4,6 @@ import importlib
 import os
 import pkgutil
 import platform
-import shutil
 from pathlib import Path
 
 import numba
@@ -15,7 +14,7 @@ import seqlm
 from full_disks import fill, mounted
 from seqlm.core import compiling, elementary
 from smoke import ROOT
-from stages_by_hand import Finished, run_python, succeeded
+from stages_by_hand import run_python, succeeded
 
 ADD = """
 from seqlm.core.compiling import compiled
@@ -37,31 +36,20 @@ def folder(tmp_path: Path) -> Path:
     return write_loops(tmp_path / "one")
 
 
-@pytest.fixture(scope="module")
-def filled_once(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    base = tmp_path_factory.mktemp("filled")
-    assert call(write_loops(base / "one"), base / "kept") == (3, 0)
-    return base / "kept"
-
-
 @pytest.fixture
-def filled(filled_once: Path, kept: Path) -> Path:
-    """A copy of the loops that another process compiled from another folder of equal sources."""
-    shutil.copytree(filled_once, kept)
+def filled(tmp_path: Path, kept: Path) -> Path:
+    """The loops that another process compiled from another folder of equal sources."""
+    assert call(write_loops(tmp_path / "other"), kept) == (3, 0)
     return kept
 
 
-def call(folder: Path, kept: Path, *before: str, number: str = "1") -> tuple[float, int]:
+def call(folder: Path, kept: Path, number: str = "1") -> tuple[float, int]:
     """Return a number + 2 (and what the sources add), and how many functions were read and not compiled."""
-    printed = in_a_process(CALL.format(number), folder, kept, *before)
+    path = f"{folder}{os.pathsep}{ROOT / 'src'}"
+    printed = run_python(CALL.format(number), PYTHONPATH=path, NUMBA_CACHE_DIR=str(kept))
     value, hits = succeeded(printed).split()
     assert printed.stderr == ""
     return float(value), int(hits)
-
-
-def in_a_process(script: str, folder: Path, kept: Path, *before: str) -> Finished:
-    path = f"{folder}{os.pathsep}{ROOT / 'src'}"
-    return run_python(script, before=before, PYTHONPATH=path, NUMBA_CACHE_DIR=str(kept))
 
 
 def write_loops(folder: Path, imports: str = "", more: str = "0") -> Path:
@@ -119,11 +107,10 @@ def test_a_broken_file_is_made_anew(folder: Path, filled: Path) -> None:
 @pytest.mark.slow
 def test_code_for_other_arguments_is_not_used(folder: Path, kept: Path) -> None:
     """Two processes that start with an empty cache may write code for different arguments to one file."""
-    in_a_process("from loops import add; add(1, 2), add(1.0, 2)", folder, kept)
+    assert (call(folder, kept), call(folder, kept, "1.0")) == ((3, 0), (3, 0))
     integers, floats = sorted(kept.rglob("*.nbc"))
     floats.write_bytes(integers.read_bytes())
-    assert call(folder, kept, number="1.5") == (3.5, 0)
-    assert call(folder, kept, number="1.5") == (3.5, 1)
+    assert [call(folder, kept, "1.5"), call(folder, kept, "1.5")] == [(3.5, 0), (3.5, 1)]
 
 
 USE_NETWORK = """
