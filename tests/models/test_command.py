@@ -129,9 +129,9 @@ def test_a_model_is_fitted_scores_and_generates(tmp_path: Path) -> None:
 def test_the_models_of_a_run_are_exported(trained: Layout) -> None:
     assert run_command(trained.root, "--version").stdout == f"seqlm {seqlm.__version__}\n"
     assert run_command(trained.root).stdout.startswith("Usage: seqlm")
-    printed = succeeded(run_command(trained.root, "export", "out"))
+    printed = succeeded(run_command(trained.root / "data", "export", "out", "--root", ".."))
     assert printed.endswith("seqlm.open('out') reads them\n")
-    here, there = seqlm.open(trained.root / "out"), seqlm.open(trained.root)
+    here, there = seqlm.open(trained.root / "data" / "out"), seqlm.open(trained.root)
     assert list(here) == list(there)
     for name in ("small", "subword-kneser-ney-3", "char-by-word-kneser-ney-3"):
         assert here[name].score("the sea") == there[name].score("the sea")

@@ -4,7 +4,6 @@ import re
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -27,6 +26,7 @@ from seqlm.vocab.vocabulary import SplitInfo, Vocab
 from small_training import config, equal, in_state, prepare_stage, trained, trainer
 from smoke import ROOT
 from stages_by_hand import RunStage, succeeded
+from workspace import wait_until
 
 ADAM = {"optimizer": "adamw", "lr": 0.01, "schedule": "cosine", "warmup_share": 0.3, "weight_decay": 0.1}
 DROPOUT = {"embedding": "learned", "dropout": 0.3, "checkpoint": "best", **ADAM}
@@ -91,12 +91,8 @@ def stop_after_a_checkpoint(
     earlier = checkpoints(layout)
     options = {"cwd": layout.root, "stdout": subprocess.DEVNULL, "stderr": subprocess.PIPE, "text": True}
     process = subprocess.Popen([sys.executable, *command], **options)
-    deadline = time.monotonic() + 60
     # A signal while Python still imports may be lost: wait for a checkpoint of this process.
-    while checkpoints(layout) in ([], earlier):
-        assert process.poll() is None
-        assert time.monotonic() < deadline
-        time.sleep(0.02)
+    wait_until(lambda: process.poll() is not None or checkpoints(layout) not in ([], earlier))
     stop(process)
     _, errors = process.communicate(timeout=60)
     return process.returncode, errors
