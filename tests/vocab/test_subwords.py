@@ -116,8 +116,8 @@ def test_a_vocabulary_has_all_characters_of_train_whatever_its_size(algorithm: s
 
 def test_pairs_that_occur_once_are_not_merged() -> None:
     # "ab" occurs twice, "cd" once.
-    tokens = trained("ab, ab; cd", vocab_size=400).tokens
-    assert [token for token in tokens if token.isalpha() and len(token) > 1] == ["ab"]
+    tokens = set(trained("ab, ab; cd", vocab_size=400).tokens) - set(BYTE_TOKENS)
+    assert {token for token in tokens if len(token) > 1} == {"ab"}
 
 
 PROGRAM = """
