@@ -131,10 +131,12 @@ for algorithm in ALGORITHMS:
 
 def test_two_runs_give_equal_bytes_whatever_the_threads() -> None:
     # Natural text: among random words, several tokens would be equally good.
-    text, printed = ROOT / "data/sample.txt", list[str]()
-    for threads in ("1", "2"):
-        run = run_python(PROGRAM, text, RAYON_NUM_THREADS=threads, TOKENIZERS_PARALLELISM="true")
-        printed.append(succeeded(run))
+    printed = [
+        succeeded(
+            run_python(PROGRAM, ROOT / "data/sample.txt", RAYON_NUM_THREADS=threads, TOKENIZERS_PARALLELISM="true")
+        )
+        for threads in ("1", "2")
+    ]
     assert printed[0] == printed[1]
     # The tokens of all bytes are there, by the library's names.
     assert all(printed[0].count(f'"{token}"') == len(ALGORITHMS) for token in BYTE_TOKENS)
