@@ -1,5 +1,6 @@
 """Runs small enough for a test to train, and a folder that holds one."""
 
+import json
 import shutil
 import tempfile
 from collections.abc import Callable, Mapping
@@ -14,7 +15,7 @@ from default_params import PARAMS_FILE
 from encoded_corpora import build, write_splits
 from seqlm.core.layout import Layout
 from seqlm.core.settings import read_params
-from seqlm.core.stored import write_array
+from seqlm.core.stored import write_array, write_checksummed
 from seqlm.models.info import describe_ngrams, network_info
 from seqlm.networks.building import build_network, save_network
 from seqlm.ngrams.counts.count_tables import NgramCounts
@@ -38,6 +39,14 @@ LINES = "the sea came in\nand the sea went out\n"
 def config(run: str = "x", seed: int = 0, **changes: Any) -> RunConfig:
     values = PARAMS | {"seed": seed, "runs": {run: SMALL | changes}}
     return resolve_runs(values, source="params.yaml")[run]
+
+
+def change_stored(path: Path, change: Callable[[Any], object]) -> None:
+    """Change a stored description and its checksum, as another version or another person would."""
+    value = json.loads(path.read_text())
+    value.pop("checksum", None)
+    change(value)
+    write_checksummed(path, value)
 
 
 def ngram_settings(*epsilons: float) -> dict[str, Mapping[str, Any]]:

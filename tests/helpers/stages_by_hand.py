@@ -8,7 +8,7 @@ import subprocess
 import sys
 import traceback
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 from unittest import mock
@@ -83,9 +83,9 @@ def run_command(folder: Path, *arguments: object) -> Finished:
     return Finished(words, code, out.getvalue(), err.getvalue())
 
 
-def run_python(script: str, *arguments: object, before: Sequence[str] = (), **environment: str) -> Finished:
-    """Run a script, after the words of ``before``, in a process that finds the modules that this one finds."""
-    command = [*before, sys.executable, "-c", script, *map(str, arguments)]
+def run_python(script: str, *arguments: object, **environment: str) -> Finished:
+    """Run a script in a process that finds the modules that this one finds."""
+    command = [sys.executable, "-c", script, *map(str, arguments)]
     variables = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)} | environment
     return subprocess.run(command, env=variables, capture_output=True, text=True)
 
