@@ -53,7 +53,7 @@ def kinds(models: Models) -> dict[str, LanguageModel]:
 def total_bits(model: LanguageModel, text: str, context: str | None = None) -> float:
     """Return the bits of all tokens of a text, and of the spelling of unknown ones."""
     found = model.score_text(text, context)
-    if not found.metrics["tokens"]:
+    if not len(found.scored[0]):
         return 0.0
     score = model.score(text, context=context)
     assert found.score("the text", text)[:-1] == score[:-1]
