@@ -9,7 +9,7 @@ from hypothesis import settings
 
 from chromium import CHROMIUM
 from smoke import ROOT
-from stages_by_hand import RunStage, in_a_process, in_this_process, prepare
+from stages_by_hand import RunStage, in_this_process, prepare
 
 # On small tensors two threads are slower than one, and far slower if tests share the cores. PyTorch reads this when it
 # is imported, and the stages that tests start inherit it.
@@ -26,13 +26,7 @@ settings.register_profile("long", max_examples=2000, deadline=None)
 settings.load_profile("default")
 
 # Workers begin with the longest modules, so that none is left with a long one at the end.
-LONGEST = (
-    "project/test_pipeline.py",
-    "train/test_train.py",
-    "core/test_compiling.py",
-    "gradients/test_gradients.py",
-    "project/test_notebook.py",  # needs the workspace that the first one makes
-)
+LONGEST = ("project/test_pipeline.py", "train/test_train.py", "core/test_compiling.py", "gradients/test_gradients.py")
 
 
 def pytest_configure() -> None:
@@ -54,9 +48,3 @@ def root() -> Path:
 def run_stage(tmp_path: Path) -> RunStage:
     """Runs a stage by hand, in this process and in a folder with ``params.yaml`` and the registry."""
     return in_this_process(prepare(tmp_path))
-
-
-@pytest.fixture
-def run_script(tmp_path: Path) -> RunStage:
-    """Runs a stage by hand, in its own process and in a folder with ``params.yaml`` and the registry."""
-    return in_a_process(prepare(tmp_path))

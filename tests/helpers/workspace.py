@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any, Self
 
 import platformdirs
-from filelock import FileLock
 from ruamel.yaml import YAML
 
 from default_params import PARAMS_FILE
@@ -150,17 +149,6 @@ def finished(base: Path, params: dict[str, Any]) -> Workspace:
     workspace.begin(params)
     workspace.run("dvc", "repro")
     return workspace
-
-
-def copy_of_finished(shared: Path, base: Path, params: dict[str, Any]) -> Workspace:
-    """Return a copy, below ``base``, of the finished workspace in ``shared``, which the first caller makes."""
-    original, done = shared / "finished", shared / "finished.done"
-    with FileLock(shared / "finished.lock"):
-        if not done.exists():
-            finished(original, params)
-            done.touch()
-    shutil.copytree(original, base, symlinks=True, dirs_exist_ok=True)
-    return Workspace(base)
 
 
 def stages_run(output: str) -> list[str]:

@@ -141,16 +141,29 @@ def test_a_runs_settings_must_be_known_and_fit_together(own: dict[str, Any], com
         resolve({"a": {"token": "char"} | own})
 
 
+@pytest.mark.parametrize("options", [(), ("--check",)])
 @pytest.mark.parametrize(
-    ("changes", "complaint"),
+    ("old", "new", "complaint"),
     [
-        ({"seed": -3}, "seed = -3: should be greater than or equal to 0"),
+        ("^    token: char\n", "", "token: missing"),
+        ("^runs:", "run:", "params.yaml: run: unknown setting: did you mean runs?"),
+        (r"\A(.|\n)*", "", "params.yaml: must be a mapping"),
+        ("^  lr: .*$", "  lr: 0,5", "train.lr = '0,5': should be a valid number"),
+        ("^  lr: ", "  lrr: ", "train.lrr: unknown setting: did you mean lr?"),
+        ("^runs:$", "runs:\n  my run: {token: char}", "runs.my run"),
+        ("^runs:$", "runs:\n  LSTM: {token: char}", "LSTM and lstm differ only in small and capital letters"),
+        ("^seed: .*", "seed: -3", "error: params.yaml: seed = -3: should be greater than or equal to 0\n"),
         # The launcher is checked before the first training needs it.
-        ({"launcher": "pyton"}, "launcher = 'pyton': no such program on PATH"),
-        ({"launcher": "'pyton"}, 'launcher = "\'pyton": No closing quotation'),
+        ("^launcher: .*", "launcher: pyton", "launcher = 'pyton': no such program on PATH"),
+        ("^launcher: .*", 'launcher: "\'pyton"', 'launcher = "\'pyton": No closing quotation'),
+        ("^device: cpu", "device: mps", "device: mps: this machine has none"),
     ],
 )
-def test_wrong_settings_leave_no_file(changes: dict, complaint: str, run_stage: RunStage, tmp_path: Path) -> None:
-    change_params(tmp_path / "params.yaml", changes)
-    refused(run_stage("configure"), 2, f"error: params.yaml: {complaint}\n")
-    assert not (tmp_path / "data/configs").exists()
+def test_wrong_settings_are_refused_before_anything_is_written(
+    options: tuple[str, ...], old: str, new: str, complaint: str, run_stage: RunStage, tmp_path: Path
+) -> None:
+    params = tmp_path / "params.yaml"
+    params.write_text(re.sub(old, new, params.read_text(), count=1, flags=re.MULTILINE))
+    before = sorted(tmp_path.rglob("*"))
+    refused(run_stage("configure", *options), 5 if "device" in complaint else 2, complaint)
+    assert sorted(tmp_path.rglob("*")) == before

@@ -1,6 +1,5 @@
 """Ctrl-C while a stage runs."""
 
-import os
 import signal
 from pathlib import Path
 
@@ -11,21 +10,6 @@ from seqlm.pipeline.train.interrupts import stop_at_ctrl_c
 from seqlm.train.callbacks import Checkpoint
 from seqlm.train.trainer import Trainer
 from small_training import config, trainer
-from smoke import ROOT
-from stages_by_hand import run_python
-
-INTERRUPTED = """
-import click
-from seqlm.pipeline.harness import stage
-@stage()
-def main(layout): raise KeyboardInterrupt
-main()
-"""
-
-
-def test_any_stage_ends_with_the_shells_code_after_ctrl_c() -> None:
-    done = run_python(INTERRUPTED, PYTHONPATH=f"{ROOT / 'stages'}{os.pathsep}{ROOT / 'src'}")
-    assert (done.returncode, done.stderr) == (130, "interrupted\n")
 
 
 @pytest.mark.parametrize("again", ["dvc repro", "dvc exp run --name cc"])
