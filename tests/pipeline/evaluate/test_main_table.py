@@ -18,14 +18,11 @@ MIXTURE = ModelInfo(
     "all", "mixture", "char", 1000, dynamic=True, chosen_on_val=True, members=("lstm+dynamic", "counts")
 )
 MODELS = [
-    score(LSTM, NOISE + 0.2),
-    score(LSTM.as_dynamic(), NOISE + 0.1),
-    score(MIXTURE, NOISE + 0.05),
+    score(LSTM, NOISE + 0.2), score(LSTM.as_dynamic(), NOISE + 0.1), score(MIXTURE, NOISE + 0.05),
     # The same surprisals in another order.
     score(COUNTS, np.random.default_rng(0).permutation(NOISE) + 0.21),
     score(ngram("uniform", smoothing="uniform", order=0), NOISE + 1.0),
-]
-STEADY = score(LSTM, np.linspace(1, 2, 100))
+]  # fmt: skip
 
 
 def table(*scores: Scores, folds: Folds | None = None) -> pd.DataFrame:
@@ -53,12 +50,21 @@ def test_the_best_model_on_val_comes_first_and_is_compared_even_if_another_one_i
     assert made["best_verdict"].fillna("").tolist() == ["", "better", "worse"]
 
 
-def test_models_that_keep_learning_are_no_best_model_and_a_group_of_their_own() -> None:
+def test_rows_have_the_properties_of_models_and_those_that_keep_learning_are_a_group_of_their_own() -> None:
     made = table(*MODELS)
     assert made["model"].tolist() == ["lstm", "counts", "uniform", "all", "lstm+dynamic"]
     # The surprisals of all and lstm differ by the same amount everywhere, those of counts only on average.
     assert made["best_verdict"].fillna("").tolist() == ["", "not significant", "worse", "better", "better"]
     assert made["best_difference"].iloc[3] == pytest.approx(-0.15 / np.log(2))
+    rows = made.set_index("model")
+    assert rows["family"].tolist() == ["network", "ngram", "ngram", "mixture", "network"]
+    assert rows["dynamic"].to_dict() == {score.name: score.info.dynamic for score in MODELS}
+    assert rows.index[rows["chosen_on_val"]].tolist() == ["counts", "all", "lstm+dynamic"]
+    properties = rows.loc["counts", ["token", "counted_token", "smoothing", "order"]].tolist()
+    assert properties == ["char", "char", "laplace", 1]
+    assert (rows.loc["lstm", "network"], rows.loc["all", "members"]) == ("lstm", "lstm+dynamic counts")
+    assert pd.isna(rows.loc["lstm", "order"])
+    assert pd.isna(rows.loc["all", "train_bits"])  # dynamic models are scored on val and test only
 
 
 def test_intervals_are_those_that_the_folds_calibrate() -> None:
@@ -89,22 +95,10 @@ def test_a_short_test_and_infinite_bits_have_no_intervals_and_no_verdicts() -> N
     assert infinite["best_verdict"].isna().all()
 
 
-def test_a_row_has_the_properties_of_its_model() -> None:
-    rows = table(*MODELS).set_index("model")
-    assert rows["family"].tolist() == ["network", "ngram", "ngram", "mixture", "network"]
-    assert rows["dynamic"].to_dict() == {score.name: score.info.dynamic for score in MODELS}
-    assert rows.index[rows["chosen_on_val"]].tolist() == ["counts", "all", "lstm+dynamic"]
-    properties = rows.loc["counts", ["token", "counted_token", "smoothing", "order"]].tolist()
-    assert properties == ["char", "char", "laplace", 1]
-    assert (rows.loc["lstm", "network"], rows.loc["all", "members"]) == ("lstm", "lstm+dynamic counts")
-    assert pd.isna(rows.loc["lstm", "order"])
-    assert pd.isna(rows.loc["all", "train_bits"])  # dynamic models are scored on val and test only
-
-
 def test_every_number_of_the_table_is_that_of_its_split() -> None:
     names = ("bits_per_character", "perplexity", "unknown_share")
     splits = {
-        split: STEADY.metrics["test"] | {name: 10 * i + j for j, name in enumerate(names)}
+        split: MODELS[0].metrics["test"] | {name: 10 * i + j for j, name in enumerate(names)}
         for i, split in enumerate((*SPLITS, TRAIN_SUBSET))
     }
     row = table_row(Scores(network("a"), {}, splits), "A", Interval(), Comparison())
