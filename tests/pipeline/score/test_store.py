@@ -1,4 +1,4 @@
-"""Stored scores, the figures that sum up a model's surprisals, and perplexity by the amount of context."""
+"""Stored scores, the figures that sum up a model's surprisals, perplexity by the amount of context, and excerpts."""
 
 import math
 from dataclasses import replace
@@ -17,6 +17,7 @@ from seqlm.models.scored_text import measure
 from seqlm.networks.network import stream_nll
 from seqlm.ngrams.counts.counting import count_ngrams
 from seqlm.ngrams.models.kneser_ney import KneserNey
+from seqlm.pipeline.score.excerpts import passage, per_character
 from seqlm.pipeline.score.scores import (
     MAX_WINDOWS,
     load_scores,
@@ -25,7 +26,10 @@ from seqlm.pipeline.score.scores import (
     save_scores,
     save_scores_folder,
 )
+from seqlm.vocab.kinds import BYTE_TOKENS, token_kind
 from seqlm.vocab.vocabulary import SplitInfo, Vocab
+
+BIT = math.log(2)
 
 
 def test_a_score_is_stored_with_all_that_is_known_of_the_model(tmp_path: Path) -> None:
@@ -44,7 +48,7 @@ def test_a_score_is_stored_with_all_that_is_known_of_the_model(tmp_path: Path) -
 def test_scores_that_are_no_longer_made_are_removed(tmp_path: Path) -> None:
     log: list[str] = []
     for names in (["a", "b"], ["c", "a"]):
-        save_scores_folder(tmp_path, [score(network(name), np.full(4, np.log(2))) for name in names], log.append)
+        save_scores_folder(tmp_path, [score(network(name), np.full(4, BIT)) for name in names], log.append)
     assert [score.name for score in load_scores_folder(tmp_path)] == ["a", "c"]
     assert log[-1].startswith("a: 1.000 bits per character on the validation set, ")
 
@@ -57,7 +61,7 @@ def test_metrics_by_hand() -> None:
     # log2(2) + log2(8), and 2 bits for the unknown token: 6 bits for 4 characters.
     assert metrics["bits_per_character"] == pytest.approx(1.5)
     # Separators cost two bits more, and change neither the perplexity nor the nats.
-    more = measure(np.log([2.0, 8.0]), replace(text, separator_nll=2 * math.log(2)))
+    more = measure(np.log([2.0, 8.0]), replace(text, separator_nll=2 * BIT))
     assert more == metrics | {"bits_per_character": pytest.approx(2)}
 
 
@@ -93,3 +97,32 @@ def test_windows_are_spread_over_all_of_the_text() -> None:
     mixed = np.append(ones, TEXT[TEXT != 1])
     assert len(perplexity_by_position(model, ones)) == 128
     assert max(perplexity_by_position(model, ones)) * 1.2 < min(perplexity_by_position(model, mixed))
+
+
+SUBWORD = token_kind("subword")
+# é is C3 A9 in UTF-8.
+FIRST, SECOND = BYTE_TOKENS[0xC3], BYTE_TOKENS[0xA9]
+
+
+def test_the_bits_of_a_subword_are_shared_evenly_by_its_characters() -> None:
+    # The first subword has no surprisal; " sea" has 4 characters and 6 bits, é costs 5 + 2 bits in its two bytes.
+    found = passage(SUBWORD, ["the", " sea", FIRST, SECOND], np.array([6, 5, 2]) * BIT, 100)
+    assert found["tokens"] == ["t", "h", "e", " ", "s", "e", "a", "é"]
+    assert found["bits"] == [None, None, None, 1.5, 1.5, 1.5, 1.5, 7.0]
+    assert found["separator"] == ""
+    # The first token may be a byte of a character.
+    assert passage(SUBWORD, [FIRST, SECOND, "a"], np.array([5, 1]) * BIT, 9)["bits"] == [5.0, 1.0]
+
+
+def test_bytes_that_are_no_character_are_shown_as_a_replacement_character() -> None:
+    # A text may end in the middle of a character.
+    found = passage(SUBWORD, ["a", FIRST], np.array([3.0]) * BIT, 100)
+    assert (found["tokens"], found["bits"]) == (["a", "\ufffd"], [None, 3.0])
+    assert len(per_character(SUBWORD, [SECOND, SECOND, "a"], [1.0, 1.0, 1.0])[1]) == len("\ufffd\ufffda")
+
+
+def test_only_the_first_token_is_not_scored() -> None:
+    word = token_kind("word")
+    shown = passage(word, ["the", "sea", "is", "there"], np.array([np.nan, np.inf, 2 * BIT]), 100)
+    assert shown["bits"] == [None, "infinite", "infinite", 2.0]
+    assert passage(word, [], np.empty(0), 100)["bits"] == []
