@@ -149,7 +149,7 @@ def test_the_data_folder_comes_before_the_network(download: Download, server: Te
 
 
 @pytest.mark.parametrize("fault", ["missing", "reset", "truncated", "silent"])
-def test_an_unreachable_corpus_ends_with_code_4_or_falls_back(
+def test_an_unreachable_corpus_ends_or_falls_back(
     fault: str, download: Download, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(corpora, "_TIMEOUT_S", 0.3)
@@ -272,9 +272,7 @@ def test_a_full_disk_is_no_network_that_fails(download: Download, monkeypatch: p
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="no device that is always full")
-def test_a_full_disk_is_not_the_fault_of_the_text_that_is_copied(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_a_full_disk_is_not_the_fault_of_the_text(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(corpora, "atomic_write", lambda _: contextlib.nullcontext(Path("/dev/full")))
     (tmp_path / "my.txt").write_bytes(TEXT * (2**21 // len(TEXT)))
     with pytest.raises(MachineError, match=r"corpus\.txt: cannot be written: No space left"):

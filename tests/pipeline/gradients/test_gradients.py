@@ -142,9 +142,7 @@ def test_equal_seeds_train_on_equal_minibatches_whatever_the_truncation() -> Non
     assert last_steps[0] != last_steps[1]
 
 
-def test_the_rate_falls_to_zero_and_training_ends_at_a_gradient_that_is_not_finite(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_the_rate_falls_and_training_ends_at_a_gradient_that_is_not_finite(monkeypatch: pytest.MonkeyPatch) -> None:
     seen: list[float] = []
     monkeypatch.setattr(CompiledNetwork, "step", lambda _, lr: seen.append(lr))
     assert list(train_briefly(scratch_network(3, 4), PERIODIC, PARAMS, 0)) == [0, 1, 2, 3, 4]

@@ -59,7 +59,7 @@ def test_a_linear_network_has_no_curvature() -> None:
 
 
 @pytest.mark.parametrize("kind", ["MLP", "RNN"])
-def test_an_epoch_takes_all_pairs_in_minibatches_of_a_random_order_with_steps_of_adam(
+def test_an_epoch_is_steps_of_adam_on_all_pairs_in_a_random_order(
     kind: Literal["MLP", "RNN"], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(study, "_BATCH_SIZE", 4)
