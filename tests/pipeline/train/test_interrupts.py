@@ -19,11 +19,8 @@ def test_ctrl_c_saves_a_checkpoint_and_an_experiment_keeps_its_name(
     monkeypatch.delenv("DVC_EXP_NAME", raising=False)
     if again.endswith("cc"):
         monkeypatch.setenv("DVC_EXP_NAME", "cc")  # as DVC does
-    made, checkpoint, handler = (
-        trainer(config()),
-        Checkpoint(tmp_path / "checkpoint", "x"),
-        signal.getsignal(signal.SIGINT),
-    )
+    made, checkpoint = trainer(config()), Checkpoint(tmp_path / "checkpoint", "x")
+    handler = signal.getsignal(signal.SIGINT)
 
     def press(trainer: Trainer) -> None:
         if trainer.progress.minibatches == 14:

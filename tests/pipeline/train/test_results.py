@@ -20,15 +20,13 @@ from small_training import TEXT, config, equal, trained, trainer
 VOCAB = Vocab("char", ["<unk>", *"aehst "], [0] * 7, "", {})
 
 
-def test_the_first_rows_have_samples_and_then_forty_evenly_spaced_ones() -> None:
+def test_samples_are_of_the_first_rows_and_then_of_forty_evenly_spaced_ones(monkeypatch: pytest.MonkeyPatch) -> None:
     rows = [row for row in range(1, 501) if is_sampled(row, 500)]
     # Each fortieth of 500 rows ends at row 12.5, 25, 37.5, ...
     assert rows == [*range(1, 11), 13, 25, 38, *rows[13:]]
     assert (len(rows), rows[-1]) == (50, 500)
     assert all(is_sampled(row, 20) for row in range(1, 21))
-
-
-def test_rows_without_a_sample_are_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    # Rows without a sample are left out.
     monkeypatch.setattr("seqlm.train.history.FIRST_ROWS", 1)
     monkeypatch.setattr("seqlm.train.history.EVEN_ROWS", 1)
     assert [epoch for epoch, _ in trained(config()).progress.samples] == [1, 3]
@@ -60,11 +58,8 @@ def test_each_epoch_has_the_text_that_the_network_wrote_then_and_weights_stay_th
 def test_samples_continue_val_if_train_never_has_the_prefix(setting: str, expected: str) -> None:
     train, val = (VOCAB.encode(list(text)) for text in ("a the sea", "sea the eat"))
     assert sample_prefix(config(sample_prefix=setting), VOCAB, train, val) == expected
-
-
-def test_a_val_of_unknown_tokens_has_no_samples() -> None:
-    zeros = np.zeros(9, np.int64)
-    assert sample_prefix(config(sample_prefix="xyz"), VOCAB, zeros, zeros) == ""
+    # A val of unknown tokens has no samples.
+    assert sample_prefix(config(sample_prefix="xyz"), VOCAB, train, np.zeros(9, np.int64)) == ""
 
 
 @given(st.lists(st.integers(1, 3), min_size=1, max_size=4), st.lists(st.integers(0, 3), max_size=30))
