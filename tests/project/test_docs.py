@@ -12,12 +12,10 @@ import pytest
 
 import doc_values
 from default_params import skip_if_experiment_is_applied
-from documented_commands import PAGES
 from smoke import ROOT, environment_of_python
 
-GUIDE = ROOT / "docs" / "guide"
-SECTIONS = sorted(GUIDE.glob("8-*.md"))
-EXERCISES = sorted(GUIDE.glob("8-*-exercises.md"))
+PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
+SECTIONS = sorted((ROOT / "docs" / "guide").glob("8-*.md"))
 MADE = ("reports/playground.html", "data/models/ngrams/")  # by the pipeline, and not in Git
 
 
@@ -81,7 +79,8 @@ def test_code_of_a_page_runs_alone_and_prints_what_the_page_shows(
 
 
 def test_every_exercise_has_an_answer() -> None:
-    asked = [part for page in EXERCISES for part in re.split(r"^(?=\*\*8)", page.read_text(), flags=re.MULTILINE)[1:]]
+    pages = [page.read_text() for page in SECTIONS if page.stem.endswith("exercises")]
+    asked = [part for page in pages for part in re.split(r"^(?=\*\*8)", page, flags=re.MULTILINE)[1:]]
     numbers = [match[1] for exercise in asked if (match := re.match(r"\*\*(8\.\d-\d)\.\*\*", exercise))]
     assert len(numbers) == len(set(numbers)) == 27  # of the chapter
     assert all("<summary>Answer</summary>" in exercise for exercise in asked)

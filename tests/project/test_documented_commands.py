@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from documented_commands import PAGES, blocks, commands_in_text
-from smoke import SMALL
+from smoke import ROOT, SMALL
 from workspace import Workspace
 
+PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
 # Beginnings of lines that are not typed here, and why.
 SKIPPED = {
     "python3 -m venv .venv": "the copy uses the environment of this suite",
@@ -37,6 +37,27 @@ pytestmark = [
     pytest.mark.slow,
     pytest.mark.skipif(sys.prefix == sys.base_prefix, reason="make works in a virtual environment"),
 ]
+
+
+def blocks(page: Path) -> list[list[str]]:
+    """Return the lines of each of the page's blocks of shell commands.
+
+    In the README and on pages of howto/, blocks of Python are one command, which runs all up to this one.
+    """
+    found, python, program = [], page.parent.name == "howto" or page.name == "README.md", ""
+    for language, block in re.findall(r"^```(sh|python)\n(.*?)^```$", page.read_text(), re.M | re.DOTALL):
+        if language == "sh":
+            found.append(block.replace("\\\n", " ").splitlines())
+        elif python:
+            program += block
+            found.append(["python - <<'END'", *program.splitlines(), "END"])
+    return found
+
+
+def commands_in_text(page: Path) -> list[str]:
+    """Return each experiment, and each script of a stage, that the page's text names in backticks."""
+    text = re.sub(r"^```.*?^```$", "", page.read_text(), flags=re.M | re.DOTALL)
+    return re.findall(r"`((?:dvc exp run -S|python stages/\w+\.py --) ?[^`]+)`", text)
 
 
 def prepared(base: Path) -> Workspace:

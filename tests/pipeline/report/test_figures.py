@@ -13,15 +13,7 @@ from default_params import skip_if_experiment_is_applied
 from seqlm.core.errors import DataError
 from seqlm.core.files import read_csv, write_text
 from seqlm.core.layout import Layout
-from seqlm.pipeline.report.drawing import (
-    Figures,
-    draw_all,
-    draw_gradients,
-    draw_ngrams,
-    draw_sine,
-    extreme_models,
-    smoothed,
-)
+from seqlm.pipeline.report import drawing
 from seqlm.pipeline.report.figures.charts import highlights_figure
 from seqlm.pipeline.report.figures.plots import Plot, draw, read_plots
 from seqlm.pipeline.report.figures.style import LineStyle, svg_text
@@ -40,8 +32,7 @@ def test_a_figure_has_a_line_for_each_group_and_a_panel_for_each_value() -> None
     # Each name is said once.
     assert [text for text in ("a", "b", "sea", "sand", "the x", "the y") if drawn.count(f">{text}</text>") != 1] == []
     # Without colour, lines differ by their dashes and marks.
-    looks = {(line.get_linestyle(), line.get_marker()) for line in figure.axes[0].lines}
-    assert len(looks) == 2
+    assert len({(line.get_linestyle(), line.get_marker()) for line in figure.axes[0].lines}) == 2
     assert svg_text(draw(table, LOGLOG, "model", panels="corpus")) == drawn
 
 
@@ -73,15 +64,14 @@ def test_the_curves_are_what_the_page_says_of_them() -> None:
     assert (best["ngram"] < best["network"] - 0.02).loc["The Time Machine"].all()
 
 
-@pytest.mark.parametrize("subject", [draw_ngrams, draw_sine, draw_gradients])
-def test_the_stored_figures_are_those_of_the_stored_tables(subject: Callable[..., Figures]) -> None:
+@pytest.mark.parametrize("subject", [drawing.draw_ngrams, drawing.draw_sine, drawing.draw_gradients])
+def test_the_stored_figures_are_those_of_the_stored_tables(subject: Callable[..., drawing.Figures]) -> None:
     skip_if_experiment_is_applied()
     for name, figure in subject(Layout(ROOT), read_plots(ROOT / "dvc.yaml")):
         drawn, stored = svg_text(figure), Layout(ROOT).figure(name).read_text(encoding="utf-8")
         # The same words and lines; another version of Matplotlib may place them elsewhere.
-        for part in ("<text[^>]*>[^<]*<", "<use|<path"):
-            assert len(re.findall(part, drawn)) == len(re.findall(part, stored)), (name, part)
         assert re.findall(">([^<]*)</text>", drawn) == re.findall(">([^<]*)</text>", stored), name
+        assert len(re.findall("<use|<path", drawn)) == len(re.findall("<use|<path", stored)), name
 
 
 def test_charts_accept_models_without_some_values() -> None:
@@ -101,15 +91,15 @@ def test_the_best_of_each_family_and_the_worst_model_are_contrasted() -> None:
         [("net", "network", 2.0), ("counts", "ngram", 1.9), ("worse", "network", 2.5), ("worst", "network", None)],
         columns=["model", "family", "val_bits"],
     )
-    assert extreme_models(table["model"], table) == ["counts", "net", "worst"]
-    assert extreme_models(table["model"].head(1), table) == ["net"]
-    assert extreme_models(table["model"].head(0), table) == []
+    assert drawing.extreme_models(table["model"], table) == ["counts", "net", "worst"]
+    assert drawing.extreme_models(table["model"].head(1), table) == ["net"]
+    assert drawing.extreme_models(table["model"].head(0), table) == []
 
 
 def test_positions_are_averaged_over_neighbours_but_not_the_first() -> None:
     values = [*[1.0] * 9, *[10.0] * 9]
     positions = pd.DataFrame({"model": "a", "position": range(1, 19), "perplexity": values})
-    found = smoothed(positions, "a")["perplexity"].tolist()
+    found = drawing.smoothed(positions, "a")["perplexity"].tolist()
     assert found[:9] == [1.0] * 9
     assert found[9] == pytest.approx((4 * 1 + 5 * 10) / 9)  # positions 6 to 14
 
@@ -120,5 +110,5 @@ def test_a_table_that_is_missing_leaves_the_figures_as_they_were(tmp_path: Path)
     shutil.copy(ROOT / "dvc.yaml", tmp_path)
     write_text(layout.figure("evaluate-orders"), "old")
     with pytest.raises(DataError, match=r"zipf\.csv: no such file: run the stage that writes it"):
-        draw_all(layout)
+        drawing.draw_all(layout)
     assert [path.read_text() for path in layout.figure("x").parent.iterdir()] == ["old"]
