@@ -65,17 +65,6 @@ def test_bytes_are_cleaned_as_in_plain_python(content: bytes, normalise: str, by
         assert cleaned(content, normalise) == (expected.removesuffix("\n"), Letters(*letters))
 
 
-def test_cleaning_by_hand() -> None:
-    content = b"  The Time Machine, by H. G. Wells [1898]\n\n -2- \nthree"
-    assert cleaned(content, "letters")[0] == "the time machine by h g wells\n\n\nthree"
-    assert cleaned("ab жé 12 ß".encode(), "letters")[1] == Letters(letters=5, foreign_letters=3, characters=7)
-    # 'é' has two bytes, so the broken byte is the sixth, at offset 5.
-    with pytest.raises(DataError, match="line 1: not UTF-8 at byte 5"):
-        cleaned("abcé".encode() + b"\xffdef", "letters")
-    with pytest.raises(DataError, match="line 4: not UTF-8 at byte 9"):
-        cleaned(b"a\nb\r\nc\rde\xff", "letters")
-
-
 @given(texts)
 def test_a_text_is_counted_as_in_plain_python(text: str) -> None:
     text += "\n"
@@ -105,17 +94,6 @@ def test_a_split_keeps_the_text_and_cuts_at_the_nearest_line_ends(text: str, sha
         distances = {mark: [abs(each.end() - goal) for each in re.finditer(mark, data)] for mark in (b"\n", b" ")}
         mark = b"\n" if min(distances[b"\n"], default=math.inf) <= tolerance else b" "
         assert abs(cut - goal) == pytest.approx(min(distances[mark]))
-
-
-def test_a_split_by_hand() -> None:
-    # The cuts at 0.8 and 0.9 of 400 bytes fall on the ends of lines 80 and 90.
-    assert [len(part) for part in split_text(b"abc\n" * 100, FRACTIONS).values()] == [320, 40, 40]
-    # The spaces at 79 and 89 of 100 bytes become line ends.
-    parts = split_text(b" ".join([b"abcd"] * 20) + b"\n", FRACTIONS)
-    assert [part.count(b"\n") for part in parts.values()] == [1, 1, 1]
-    assert parts["val"] == b"abcd abcd\n"
-    with pytest.raises(DataError, match="too few line ends and spaces"):
-        split_text(b"a" * 1000, FRACTIONS)
 
 
 TEXT = "The tide went out.\n\nIt came back, slowly.\n" * 60
