@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
-from chromium import CHROMIUM
+from browsers import CHROMIUM
 from smoke import ROOT
 from stages_by_hand import RunStage, in_this_process, prepare
 

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from chromium import CHROMIUM, Browser
+from browsers import CHROMIUM, Browser
 from smoke import ROOT, SMALL
 from workspace import Workspace
 

@@ -100,7 +100,7 @@ def downstream(workspace: Workspace, stages: set[str]) -> set[str]:
 def test_only_an_edit_that_can_change_a_number_reruns_more_than_configure(clean: Workspace) -> None:
     # tests/configure has more of what cannot change a number.
     edit(clean, "src/seqlm/core/layout.py", "\n    def split(", "\n    def split_again(")  # a helper for paths
-    edit(clean, "stages/train.py", "resuming after", "continuing after")  # what a stage prints
+    edit(clean, "stages/sine.py", "training loss by epoch", "loss by epoch")  # what a stage prints
     edit(clean, "src/seqlm/train/trainer.py", '"""', '"""It is said: ')  # a docstring
     assert changed_stages(clean) == {"configure"}
     assert set(stages_run(clean.run("dvc", "repro", "configure").stdout)) <= {"configure", "download"}

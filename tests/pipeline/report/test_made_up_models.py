@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from chromium import CHROMIUM, Browser
+from browsers import CHROMIUM, Browser
 from made_scores import network, ngram
 from seqlm.core.files import read_csv, read_json, write_csv, write_json, write_text
 from seqlm.core.layout import Layout

@@ -13,9 +13,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from chromium import CHROMIUM, Browser
-from firefox import FIREFOX, Firefox
-from node import NODE, Node
+from browsers import CHROMIUM, FIREFOX, NODE, Browser, Firefox, Node
 from seqlm.core.files import write_csv, write_json
 from seqlm.core.layout import Layout
 from seqlm.models.index import Models
