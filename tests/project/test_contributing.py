@@ -25,7 +25,6 @@ def edit(path: Path, before: str, added: str) -> None:
 
 @pytest.fixture
 def extended(tmp_path: Path) -> Workspace:
-    """A copy of the project with another smoothing method."""
     workspace = Workspace(tmp_path)
     shutil.copyfile(TEMPLATE, workspace.folder / MODULE)
     edit(workspace.folder / REGISTRY, r"\A\"{3}(?:.|\n)*?\"{3}\n\n",

@@ -32,7 +32,6 @@ stages:
 
 @pytest.fixture
 def pipeline(tmp_path: Path) -> TinyRepository:
-    """A repository with two runs, one of them old."""
     files = {"dvc.yaml": PIPELINE, "text.txt": "a\nb\n", ".gitignore": "/corpus.txt\n/models/\n"}
     return TinyRepository.make(tmp_path, files | {"params.yaml": "runs: {old: 1, other: 2}\n"})
 

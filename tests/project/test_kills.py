@@ -26,7 +26,6 @@ def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> Workspace:
 
 @pytest.fixture
 def disturbed(tmp_path: Path) -> Iterator[Workspace]:
-    """A workspace in which nothing has run yet."""
     workspace = Workspace(tmp_path)
     workspace.begin(LONGER)
     yield workspace

@@ -32,7 +32,6 @@ def chinese(num_characters: int) -> str:
 
 
 def workspace_of(base: Path, text: str, params: dict[str, Any]) -> Workspace:
-    """Return a workspace whose corpus is a user's own file."""
     (base / "diary.txt").write_text(text, encoding="utf-8", newline="\n")
     workspace = Workspace(base)
     workspace.begin(params | {"download.corpus": str(base / "diary.txt")})

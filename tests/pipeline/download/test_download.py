@@ -213,7 +213,7 @@ def test_own_text_that_cannot_be_used_is_named(download: Download, tmp_path: Pat
         assert not download.path.exists()
 
 
-def test_a_text_with_the_right_hash_is_kept_and_no_source_is_asked(download: Download, server: TextServer) -> None:
+def test_only_a_text_with_the_right_hash_is_kept(download: Download, server: TextServer) -> None:
     succeeded(download())
     record = download.record
     shutil.rmtree(download.folder / "cache")
@@ -221,10 +221,7 @@ def test_a_text_with_the_right_hash_is_kept_and_no_source_is_asked(download: Dow
         succeeded(download(fallback=fallback))
         assert (download.text, download.record) == (TEXT, record)
     assert server.asked == ["tide"]
-
-
-def test_another_setting_gets_the_other_text_and_a_changed_one_goes(download: Download, server: TextServer) -> None:
-    succeeded(download())
+    # Another setting gets the other text, and a changed one goes.
     succeeded(download(corpus="waves"))
     assert (download.text, download.record["name"]) == (WAVES, "waves")
     download.path.write_bytes(WAVES[:-1])

@@ -17,15 +17,8 @@ from seqlm.models.scored_text import measure
 from seqlm.networks.network import stream_nll
 from seqlm.ngrams.counts.counting import count_ngrams
 from seqlm.ngrams.models.kneser_ney import KneserNey
+from seqlm.pipeline.score import scores
 from seqlm.pipeline.score.excerpts import passage, per_character
-from seqlm.pipeline.score.scores import (
-    MAX_WINDOWS,
-    load_scores,
-    load_scores_folder,
-    perplexity_by_position,
-    save_scores,
-    save_scores_folder,
-)
 from seqlm.vocab.kinds import BYTE_TOKENS, token_kind
 from seqlm.vocab.vocabulary import SplitInfo, Vocab
 
@@ -35,21 +28,21 @@ BIT = math.log(2)
 def test_a_score_is_stored_with_all_that_is_known_of_the_model(tmp_path: Path) -> None:
     info = ngram("a+dynamic", dynamic=True, members=("a",), counted_token="word")
     stored = score(info, {"val": np.array([1.0, np.inf]), "test": np.array([0.5])}, {"positions": [1.5, None]})
-    save_scores(tmp_path / "a+dynamic", stored)
-    loaded = load_scores(tmp_path / "a+dynamic")
+    scores.save_scores(tmp_path / "a+dynamic", stored)
+    loaded = scores.load_scores(tmp_path / "a+dynamic")
     assert (loaded.info, loaded.metrics, loaded.metadata) == (info, stored.metrics, stored.metadata)
     assert {split: nll.tolist() for split, nll in loaded.nll.items()} == {"val": [1.0, np.inf], "test": [0.5]}
     assert isinstance(loaded.nll["val"].base, np.memmap)  # read when it is needed
     (tmp_path / "a+dynamic" / "val.npy").unlink()
     with pytest.raises(DataError, match=r"val\.npy: no such file"):
-        load_scores(tmp_path / "a+dynamic")
+        scores.load_scores(tmp_path / "a+dynamic")
 
 
 def test_scores_that_are_no_longer_made_are_removed(tmp_path: Path) -> None:
     log: list[str] = []
     for names in (["a", "b"], ["c", "a"]):
-        save_scores_folder(tmp_path, [score(network(name), np.full(4, BIT)) for name in names], log.append)
-    assert [score.name for score in load_scores_folder(tmp_path)] == ["a", "c"]
+        scores.save_scores_folder(tmp_path, [score(network(name), np.full(4, BIT)) for name in names], log.append)
+    assert [score.name for score in scores.load_scores_folder(tmp_path)] == ["a", "c"]
     assert log[-1].startswith("a: 1.000 bits per character on the validation set, ")
 
 
@@ -87,16 +80,16 @@ VOCAB = Vocab("char", list("?abcd"), [0] * 5, "", {"train": SplitInfo(400, 400, 
 def test_a_text_of_one_window_gives_the_surprisal_at_each_position() -> None:
     model = StaticNetwork(network("m"), VOCAB, strong_network(5))
     expected = [perplexity(value, 1) for value in stream_nll(strong_network(5), TEXT[:30])]
-    assert perplexity_by_position(model, TEXT[:30]) == pytest.approx(expected, rel=1e-5)
+    assert scores.perplexity_by_position(model, TEXT[:30]) == pytest.approx(expected, rel=1e-5)
 
 
 def test_windows_are_spread_over_all_of_the_text() -> None:
     """The first windows repeat one token; later ones do not, and the model knows only the first ones."""
     model = NGram.of(KneserNey(count_ngrams(np.ones(400, np.int64), 5, 2), 2), VOCAB)
-    ones = np.ones(130 + 2 * MAX_WINDOWS, np.int64)
+    ones = np.ones(130 + 2 * scores.MAX_WINDOWS, np.int64)
     mixed = np.append(ones, TEXT[TEXT != 1])
-    assert len(perplexity_by_position(model, ones)) == 128
-    assert max(perplexity_by_position(model, ones)) * 1.2 < min(perplexity_by_position(model, mixed))
+    assert len(scores.perplexity_by_position(model, ones)) == 128
+    assert max(scores.perplexity_by_position(model, ones)) * 1.2 < min(scores.perplexity_by_position(model, mixed))
 
 
 SUBWORD = token_kind("subword")
