@@ -14,7 +14,7 @@ import matplotlib as mpl
 import matplotlib.pyplot as plt
 import pytest
 
-from declared_deps import inside, require_declared_files, require_declared_settings
+from declared_deps import require_declared_files, require_declared_settings
 from smoke import ROOT, SMALL, change_params
 from stages_by_hand import refused
 from workspace import Finished, Workspace, finished, stages_run
@@ -79,21 +79,9 @@ def edit(workspace: Workspace, file: str, old: str, new: str) -> None:
     path.write_text(text.replace(old, new, 1))
 
 
-def downstream(workspace: Workspace, stages: set[str]) -> set[str]:
-    """Return these stages, and those that read their outputs, directly or not."""
-    lock = workspace.lock()
-    found: set[str] = set()
-    while more := stages - found:
-        found |= more
-        outs = {out["path"] for name in more for out in lock[name].get("outs", [])}
-        # A stage may depend on an output, on a folder around it, or on a file in it.
-        stages = {
-            name
-            for name, stage in lock.items()
-            for dep in stage.get("deps", [])
-            if inside(dep["path"], outs) or any(inside(out, {dep["path"]}) for out in outs)
-        }
-    return found
+def downstream(workspace: Workspace, stage: str) -> set[str]:
+    """Return a stage, and those that read its outputs, directly or not."""
+    return set(stages_run(workspace.run("dvc", "repro", "--dry", "--force", "--downstream", stage).stdout))
 
 
 @pytest.mark.slow
@@ -112,8 +100,8 @@ def test_only_an_edit_that_can_change_a_number_reruns_more_than_configure(clean:
     found = changed_stages(clean)
     assert {"evaluate", "ngrams@word", "score-ngrams@char"} <= found
     assert not found & {"configure", "preprocess", "vocab@char", "train@plain", "score@plain", "gradients"}
-    assert downstream(clean, {"evaluate"}) == {"evaluate", "generate", "report"}
-    subwords = downstream(clean, {"vocab@subword"})
+    assert downstream(clean, "evaluate") == {"evaluate", "generate", "report"}
+    subwords = downstream(clean, "vocab@subword")
     assert {"ngrams@subword", "score-ngrams@subword", "evaluate"} <= subwords
     assert [name for name in subwords if name.startswith(("train@", "score@")) or name.endswith("@char")] == []
 
@@ -188,16 +176,11 @@ os.execv(sys.argv[1], sys.argv[1:])
 """
 
 
-def copy_inputs(workspace: Workspace, stage: str, folder: Path) -> None:
-    """Copy what a stage reads to a folder of its own."""
-    names = [dep["path"] for dep in workspace.lock()[stage].get("deps", [])]
-    for name in {"params.yaml", "dvc.yaml", *(name for name in names if not name.startswith(("src/", "stages/")))}:
-        source, copy = workspace.folder / name, folder / name
-        copy.parent.mkdir(parents=True, exist_ok=True)
-        if source.is_dir():
-            shutil.copytree(source, copy, dirs_exist_ok=True)
-        else:
-            shutil.copyfile(source, copy)
+def copy_inputs(workspace: Workspace, folder: Path) -> None:
+    for name in ("data", "reports"):
+        shutil.copytree(workspace.folder / name, folder / name)
+    for name in ("params.yaml", "dvc.yaml"):
+        shutil.copy(workspace.folder / name, folder)
 
 
 def run(workspace: Workspace, stage: str, folder: Path, *before: str) -> Finished:
@@ -215,7 +198,7 @@ def states(folder: Path) -> dict[Path, tuple[int, int]]:
 @pytest.mark.slow
 @pytest.mark.parametrize("stage", STAGES)
 def test_a_disk_that_fills_up_changes_no_file(stage: str, workspace: Workspace, tmp_path: Path) -> None:
-    copy_inputs(workspace, stage, tmp_path)
+    copy_inputs(workspace, tmp_path)
     before = states(tmp_path)
     refused(run(workspace, stage, tmp_path, sys.executable, "-c", SMALL_FILES), 5, "File too large")
     assert states(tmp_path) == before
@@ -226,7 +209,7 @@ def test_a_corpus_that_nobody_may_read_is_named(workspace: Workspace, tmp_path: 
     as_owner = [] if os.getuid() else ["setpriv", "--bounding-set", "-dac_override,-dac_read_search"]
     if as_owner and not shutil.which("setpriv"):
         pytest.skip("only setpriv makes root obey permissions")
-    copy_inputs(workspace, "download", tmp_path)
+    copy_inputs(workspace, tmp_path)
     change_params(tmp_path / "params.yaml", {"download.corpus": str(tmp_path / "mine.txt")})
     (tmp_path / "mine.txt").write_text("the sea\n" * 500)
     (tmp_path / "mine.txt").chmod(0)
