@@ -26,7 +26,12 @@ settings.register_profile("long", max_examples=2000, deadline=None)
 settings.load_profile("default")
 
 # Workers begin with the longest modules, so that none is left with a long one at the end.
-LONGEST = ("project/test_pipeline.py", "train/test_train.py", "core/test_compiling.py", "gradients/test_gradients.py")
+LONGEST = (
+    "project/test_pipeline.py",
+    "train/test_train.py",
+    "core/test_compiling.py",
+    "pipeline/report/test_playground.py",
+)
 
 
 def pytest_configure() -> None:
