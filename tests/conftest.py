@@ -44,11 +44,6 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     items.sort(key=lambda item: places.get(item.path, len(places)))
 
 
-@pytest.fixture(scope="session")
-def root() -> Path:
-    return ROOT
-
-
 @pytest.fixture
 def run_stage(tmp_path: Path) -> RunStage:
     """Runs a stage by hand, in this process and in a folder with ``params.yaml`` and the registry."""

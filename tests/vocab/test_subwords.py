@@ -15,6 +15,7 @@ from seqlm.vocab import kinds
 from seqlm.vocab.corpus import SPLITS, load_corpus, load_split
 from seqlm.vocab.kinds import BYTE_TOKENS, SubwordTokenizer, sample, token_kind
 from seqlm.vocab.vocabulary import Vocab
+from smoke import ROOT
 from stages_by_hand import run_python, succeeded
 
 SUBWORD = token_kind("subword")
@@ -141,11 +142,11 @@ for algorithm in encoded_corpora.ALGORITHMS:
 """
 
 
-def test_two_runs_give_equal_bytes_whatever_the_threads(root: Path) -> None:
+def test_two_runs_give_equal_bytes_whatever_the_threads() -> None:
     # Natural text: among random words, several tokens would be equally good.
     printed = [
         succeeded(
-            run_python(PROGRAM, root / "data/sample.txt", RAYON_NUM_THREADS=threads, TOKENIZERS_PARALLELISM="true")
+            run_python(PROGRAM, ROOT / "data/sample.txt", RAYON_NUM_THREADS=threads, TOKENIZERS_PARALLELISM="true")
         )
         for threads in ("1", "2")
     ]
