@@ -3,13 +3,12 @@
 import re
 import shutil
 import sys
-import time
 from pathlib import Path
 
 import pytest
 
 from smoke import ROOT, SMALL
-from workspace import Workspace
+from workspace import Workspace, wait_until
 
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
 # Beginnings of lines that are not typed here, and why.
@@ -94,14 +93,6 @@ def workspace(finished: Path, tmp_path: Path) -> Workspace:
     return prepared(tmp_path)
 
 
-def wait_for_queue(workspace: Workspace) -> None:
-    deadline = time.monotonic() + 300
-    while re.search("Running|Queued", status := workspace.run("dvc", "queue", "status").stdout):
-        assert time.monotonic() < deadline, status
-        time.sleep(2)
-    assert "Failed" not in status, status
-
-
 @pytest.mark.parametrize("page", [page for page in PAGES if blocks(page)], ids=lambda page: page.stem)
 def test_every_block_of_a_page_runs_in_its_order(page: Path, workspace: Workspace) -> None:
     if "git config user.name" not in page.read_text():
@@ -110,7 +101,8 @@ def test_every_block_of_a_page_runs_in_its_order(page: Path, workspace: Workspac
         lines = [line for line in block if not line.startswith(tuple(SKIPPED))]
         workspace.run("sh", "-c", "\n".join(["set -eu", *lines]))
         if any(line.startswith("dvc queue start") for line in lines):
-            wait_for_queue(workspace)
+            wait_until(lambda: not re.search("Running|Queued", workspace.run("dvc", "queue", "status").stdout), 300)
+            assert "Failed" not in workspace.run("dvc", "queue", "status").stdout
 
 
 @pytest.mark.parametrize("page", [page for page in PAGES if commands_in_text(page)], ids=lambda page: page.stem)

@@ -31,13 +31,6 @@ def chinese(num_characters: int) -> str:
     return "".join(f"{text[start : start + 40]}。\n\n" for start in range(0, len(text), 40))
 
 
-def workspace_of(base: Path, text: str, params: dict[str, Any]) -> Workspace:
-    (base / "diary.txt").write_text(text, encoding="utf-8", newline="\n")
-    workspace = Workspace(base)
-    workspace.begin(params | {"download.corpus": str(base / "diary.txt")})
-    return workspace
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("text", "params"),
@@ -50,7 +43,9 @@ def workspace_of(base: Path, text: str, params: dict[str, Any]) -> Workspace:
     ids=["shortest English", "English, default settings", "Chinese", "markup"],
 )
 def test_a_text_gets_its_page(text: str, params: dict[str, Any], tmp_path: Path) -> None:
-    workspace = workspace_of(tmp_path, text, params)
+    (tmp_path / "diary.txt").write_text(text, encoding="utf-8", newline="\n")
+    workspace = Workspace(tmp_path)
+    workspace.begin(params | {"download.corpus": str(tmp_path / "diary.txt")})
     said = workspace.run("dvc", "repro", timeout=3000)
     reports = workspace.folder / "reports"
     page, table = (reports / "index.html").read_text(), (reports / "summary.txt").read_text()
