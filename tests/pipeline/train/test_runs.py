@@ -1,5 +1,6 @@
-"""Samples that a network writes while it is trained, and the summary of a run."""
+"""What a run of the stage train has besides its weights: samples and a summary; and Ctrl-C while it is trained."""
 
+import signal
 from pathlib import Path
 
 import numpy as np
@@ -8,9 +9,12 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
+from seqlm.core.errors import Interrupted
 from seqlm.core.files import read_csv, read_json, write_table
 from seqlm.networks.network import continue_prefixes
+from seqlm.pipeline.train.interrupts import stop_at_ctrl_c
 from seqlm.pipeline.train.results import describe_samples, sample_prefix, summarise
+from seqlm.train.callbacks import Checkpoint
 from seqlm.train.history import SAMPLE_TOKENS, history_table, is_sampled
 from seqlm.train.trainer import Trainer
 from seqlm.vocab.corpus import occurs
@@ -80,3 +84,36 @@ def test_an_overflowing_perplexity_on_val_is_empty_with_a_reason(tmp_path: Path)
     summary = read_json(tmp_path / "summary.json")
     assert (summary["last_epoch_train_perplexity"], summary["last_val_perplexity"]) == (1, None)
     assert summary["reason"] == "perplexity on val is too large for a number 2 of 2 times"
+
+
+@pytest.mark.parametrize("again", ["dvc repro", "dvc exp run --name cc"])
+def test_ctrl_c_saves_a_checkpoint_and_an_experiment_keeps_its_name(
+    again: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.delenv("DVC_EXP_NAME", raising=False)
+    if again.endswith("cc"):
+        monkeypatch.setenv("DVC_EXP_NAME", "cc")  # as DVC does
+    made, checkpoint = trainer(config()), Checkpoint(tmp_path / "checkpoint", "x")
+    handler = signal.getsignal(signal.SIGINT)
+
+    def press(trainer: Trainer) -> None:
+        if trainer.progress.minibatches == 14:
+            signal.raise_signal(signal.SIGINT)
+
+    # 14 of 9 minibatches an epoch.
+    message = f"^interrupted at epoch 1.556; `{again}` continues from there$"
+    with pytest.raises(Interrupted, match=message), stop_at_ctrl_c(checkpoint) as stop:
+        made.train(press, stop)
+    resumed = trainer(config())
+    assert checkpoint.restore(resumed)
+    assert resumed.progress.minibatches == 14
+    assert signal.getsignal(signal.SIGINT) is handler
+
+
+def test_ctrl_c_again_ends_at_once(tmp_path: Path) -> None:
+    def press(_: Trainer) -> None:
+        signal.raise_signal(signal.SIGINT)
+        signal.raise_signal(signal.SIGINT)
+
+    with pytest.raises(KeyboardInterrupt), stop_at_ctrl_c(Checkpoint(tmp_path / "checkpoint", "x")) as stop:
+        trainer(config()).train(press, stop)
