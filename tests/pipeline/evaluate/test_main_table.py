@@ -16,10 +16,8 @@ from seqlm.pipeline.score.scores import TRAIN_SUBSET, Scores
 from seqlm.vocab.corpus import SPLITS
 
 NOISE, ONES = np.random.default_rng(0).exponential(1.0, 1000), np.ones(1000)
-LSTM, COUNTS = (
-    network("lstm", run="lstm", epoch="best"),
-    ngram("counts", smoothing="laplace", order=1, chosen_on_val=True),
-)
+LSTM = network("lstm", run="lstm", epoch="best")
+COUNTS = ngram("counts", smoothing="laplace", order=1, chosen_on_val=True)
 MIXTURE = ModelInfo(
     "all", "mixture", "char", 1000, dynamic=True, chosen_on_val=True, members=("lstm+dynamic", "counts")
 )
