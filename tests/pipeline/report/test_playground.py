@@ -43,7 +43,7 @@ RUNS: dict[str, dict[str, Any]] = {
 
 
 def write_project(folder: Path, normalise: str = "none", separator: str = " ") -> Layout:
-    """Fill a folder with what the page is written from: networks of every kind whose weights are large."""
+    """Fill a folder with a page and what it is written from: networks of every kind whose weights are large."""
     layout = write_models(folder)
     layout.config("small").unlink()
     texts = {split: layout.split(split) for split in SPLITS}
@@ -69,14 +69,13 @@ def write_project(folder: Path, normalise: str = "none", separator: str = " ") -
     table = pd.DataFrame(models, columns=columns).assign(dynamic=False)
     write_csv(layout.reports("evaluate", "table.csv"), table.assign(test_bits=table["val_bits"]))
     write_json(layout.corpus_record, {"name": "</script><b>sea", "description": "</script>"})
+    layout.playground.write_text(build_playground(layout), encoding="utf-8")
     return layout
 
 
 @pytest.fixture(scope="module")
 def project(tmp_path_factory: pytest.TempPathFactory) -> Layout:
-    layout = write_project(tmp_path_factory.mktemp("project"))
-    layout.playground.write_text(build_playground(layout), encoding="utf-8")
-    return layout
+    return write_project(tmp_path_factory.mktemp("project"))
 
 
 @pytest.fixture(scope="module")
@@ -222,9 +221,7 @@ def test_shannons_bounds_ranks_of_guesses_and_temperatures(calculator: Browser |
 
 def bits_of(layout: Layout, name: str, text: str) -> list[float]:
     """Return the bits of each character of a text, which follows a separator."""
-    model = Models(layout, num_threads=1)[name]
-    probs = probabilities(model, [text[:place] for place in range(len(text))])
-    return [-float(np.log2(row[model.vocab.encode([char])[0]])) for row, char in zip(probs, text, strict=True)]
+    return (Models(layout, num_threads=1)[name].score_text(text).nll / np.log(2)).tolist()
 
 
 def test_what_is_shown_is_what_the_models_say(page: Browser, project: Layout) -> None:
@@ -246,7 +243,6 @@ def test_what_is_shown_is_what_the_models_say(page: Browser, project: Layout) ->
 @pytest.mark.parametrize(("normalise", "separator"), [("none", "\n"), ("none", ""), ("letters", "")])
 def test_lines_are_read_as_in_python(tmp_path: Path, browser: Browser, normalise: str, separator: str) -> None:
     layout = write_project(tmp_path, normalise, separator)
-    layout.playground.write_text(build_playground(layout), encoding="utf-8")
     open_page(browser, layout.playground)
     text = "The sea \n came,\f\nin the\u2028se\u0301a"  # an accent makes one unknown character with its letter
     type_text(browser, text)
