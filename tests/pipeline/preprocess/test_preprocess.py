@@ -105,33 +105,24 @@ PROSE = [
 START, END = (f"*** {which} OF THE PROJECT GUTENBERG EBOOK TIDES ***\n" for which in ("START", "END"))
 
 
-class Preprocess:
-    """The preprocess stage by hand, in a folder of its own."""
+@pytest.fixture
+def preprocess(run_stage: RunStage, tmp_path: Path) -> RunStage:
+    """Runs the stage on a corpus that the download stage would write under the name of the user's own file."""
 
-    def __init__(self, run_stage: RunStage, folder: Path) -> None:
-        self.run_stage, self.folder = run_stage, folder
-
-    def __call__(self, content: str | bytes, **settings: Any) -> Finished:
-        """Run on a corpus that the download stage would write under the name of the user's own file."""
-        layout = Layout(self.folder)
+    def run(content: str | bytes, **settings: Any) -> Finished:
+        layout = Layout(tmp_path)
         layout.raw_text.parent.mkdir(exist_ok=True)
         layout.raw_text.write_bytes(content.encode() if isinstance(content, str) else content)
         write_json(layout.corpus_record, {"name": "diary.txt", "file": "diary.txt"})
         change_params(layout.params, {f"preprocess.{name}": value for name, value in settings.items()})
-        return self.run_stage("preprocess")
+        return run_stage("preprocess")
 
-    def summary(self) -> Any:
-        return read_json(self.folder / "reports/preprocess/summary.json")
-
-
-@pytest.fixture
-def preprocess(run_stage: RunStage, tmp_path: Path) -> Preprocess:
-    return Preprocess(run_stage, tmp_path)
+    return run
 
 
-def test_three_splits_and_a_table_of_their_sizes(preprocess: Preprocess, tmp_path: Path) -> None:
+def test_three_splits_and_a_table_of_their_sizes(preprocess: RunStage, tmp_path: Path) -> None:
     succeeded(preprocess(TEXT))
-    summary = preprocess.summary()
+    summary = read_json(tmp_path / "reports/preprocess/summary.json")
     # 60 times "the tide went out" (17 characters), "" and "it came back slowly" (19): 3 lines, 8 words.
     total = {what: sum(summary[split][what] for split in FRACTIONS) for what in summary["test"]}
     assert total == {"characters": 60 * 36, "words": 60 * 8, "lines": 60 * 3}
@@ -152,7 +143,7 @@ def test_three_splits_and_a_table_of_their_sizes(preprocess: Preprocess, tmp_pat
         (b"a b c d\n" * 300 + b"1\n" * 5000 + b"end\n", "the val split has 0 words, and needs two: change"),
     ],
 )
-def test_unusable_texts_are_refused(content: bytes, complaint: str, preprocess: Preprocess, tmp_path: Path) -> None:
+def test_unusable_texts_are_refused(content: bytes, complaint: str, preprocess: RunStage, tmp_path: Path) -> None:
     old = tmp_path / "data" / "text" / "train.txt"
     old.parent.mkdir(parents=True)
     old.write_text("old\n")
@@ -161,7 +152,7 @@ def test_unusable_texts_are_refused(content: bytes, complaint: str, preprocess: 
     assert not (tmp_path / "reports" / "preprocess").exists()
 
 
-def test_a_licence_of_project_gutenberg_is_warned_of(preprocess: Preprocess, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_licence_of_project_gutenberg_is_warned_of(preprocess: RunStage, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(splitting, "_SEARCHED", 2000)  # bytes of the beginning, and of the end
     header, body, licence = "Title: Tides\n" * 10, "".join(PROSE), "You may copy it.\n" * 100
     for text in (header + START + body, body + END + licence):
@@ -169,7 +160,7 @@ def test_a_licence_of_project_gutenberg_is_warned_of(preprocess: Preprocess, mon
     assert preprocess(body).stderr == ""
 
 
-def test_a_few_dropped_letters_are_warned_of(preprocess: Preprocess, tmp_path: Path) -> None:
+def test_a_few_dropped_letters_are_warned_of(preprocess: RunStage, tmp_path: Path) -> None:
     # 1 of the 10 letters of each line is dropped, which is a tenth and no more.
     text = "the tide äts\n" * 200
     assert "10.0% of the letters are not A-Z" in preprocess(text).stderr
@@ -178,14 +169,14 @@ def test_a_few_dropped_letters_are_warned_of(preprocess: Preprocess, tmp_path: P
     assert (tmp_path / "data/text/test.txt").read_text().startswith("the tide äts\n")
 
 
-def test_what_a_person_must_know_before_training_is_printed_and_stored(preprocess: Preprocess) -> None:
+def test_what_a_person_must_know_is_printed_and_stored(preprocess: RunStage, tmp_path: Path) -> None:
     # Of the 15 characters of each line that are not blank, 10 are no letters; a and b keep the lines apart.
     code = "".join(f"{line[29:32]}[0] = (1 + 2);\n" for line in PROSE)
     result = preprocess(code * 2)
     assert "make preset NAME=raw_text keeps them" in result.stderr
     # The second half repeats the first one, so every line of val and test is one of train.
     assert "100% of the val split are lines that the training split has too" in result.stderr
-    summary = preprocess.summary()
+    summary = read_json(tmp_path / "reports/preprocess/summary.json")
     assert summary["repeated"] == {"val": 1, "test": 1}
     assert summary["dropped"] == pytest.approx(10 / 12, abs=0.01)
     assert [f"warning: {warning}" for warning in summary["warnings"]] == result.stderr.splitlines()
@@ -193,7 +184,7 @@ def test_what_a_person_must_know_before_training_is_printed_and_stored(preproces
     # 3,000 characters: a tenth is too little to compare models on.
     assert re.search("(?s)the val split has only .*the test split has only 2", preprocess("".join(PROSE)[:3000]).stderr)
     assert preprocess("".join(PROSE)).stderr == ""
-    assert preprocess.summary()["warnings"] is None
+    assert read_json(tmp_path / "reports/preprocess/summary.json")["warnings"] is None
     assert repeated_shares({"train": b"abc\nd\n", "val": b"d\nab\nabc\n"}) == {"val": 6 / 9}
 
 
@@ -205,5 +196,5 @@ def test_a_text_that_is_long_enough_for_preprocess_is_long_enough_to_train() -> 
         assert Plan.of(config, len(train.replace(b"\n", b""))).num_rows  # or DataError
 
 
-def test_shares_that_leave_nothing_for_test_end_with_code_2(preprocess: Preprocess) -> None:
+def test_shares_that_leave_nothing_for_test_end_with_code_2(preprocess: RunStage) -> None:
     refused(preprocess(TEXT, split={"train": 0.9, "val": 0.1}), 2, "preprocess.split: train and val must leave a share")
