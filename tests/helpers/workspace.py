@@ -111,12 +111,6 @@ class Workspace(Repository):
         found: dict[str, Any] = YAML(typ="safe").load(self.folder / "dvc.lock")["stages"]
         return found
 
-    def hashes(self) -> dict[str, str]:
-        return {out["path"]: out["md5"] for stage in self.lock().values() for out in stage.get("outs", [])}
-
-    def results(self) -> dict[Path, bytes]:
-        return contents(self.folder / "data", self.folder / "reports")
-
     def metrics(self) -> dict[str, Any]:
         found: dict[str, Any] = json.loads((self.folder / "reports/evaluate/metrics.json").read_text())
         return found
@@ -154,13 +148,6 @@ def finished(base: Path, params: dict[str, Any]) -> Workspace:
 def stages_run(output: str) -> list[str]:
     """Return the stages that ran, according to the output of ``dvc repro``."""
     return [line.split("'")[1] for line in output.splitlines() if line.startswith("Running stage")]
-
-
-def contents(*folders: Path) -> dict[Path, bytes]:
-    """Return the content of every file in these folders, except links and locks."""
-    paths = [path for folder in folders for path in folder.rglob("*")]
-    files = [path for path in paths if path.is_file() and not path.is_symlink() and not path.name.endswith("lock")]
-    return {path: path.read_bytes() for path in files}
 
 
 def wait_until(condition: Callable[[], bool], seconds: float = 60) -> None:
