@@ -7,7 +7,6 @@ import re
 import shutil
 import socket
 import subprocess
-import time
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, ExitStack
 from pathlib import Path
@@ -47,7 +46,7 @@ class Browser(Program):
     It records requests, errors and violations of the page's policy.
     """
 
-    def __init__(self, folder: Path, width: int = 1280, height: int = 900) -> None:
+    def __init__(self, folder: Path) -> None:
         from_page, child_out = os.pipe()
         child_in, to_page = os.pipe()
         # Numbers that nothing else has, above 3 and 4.
@@ -69,7 +68,7 @@ class Browser(Program):
         self._to = {"sessionId": attached["sessionId"]}
         for domain in ("Page", "Runtime", "Log", "Network"):
             self.call(f"{domain}.enable")
-        self.resize(width, height)
+        self.resize(1280, 900)
 
     @staticmethod
     def _receive(pipe: Any) -> Iterator[dict[str, Any]]:
@@ -100,11 +99,8 @@ class Browser(Program):
         self.call("Page.navigate", url=path.resolve().as_uri() + state)
         self.wait("document.readyState === 'complete' && location.protocol === 'file:'")
 
-    def wait(self, condition: str, seconds: float = 60) -> None:
-        deadline = time.monotonic() + seconds
-        while not self.run(condition):
-            assert time.monotonic() < deadline, condition
-            time.sleep(0.05)
+    def wait(self, condition: str) -> None:
+        wait_until(lambda: bool(self.run(condition)))
 
     def run(self, expression: str) -> Any:
         """Return the value of an expression of JavaScript, awaited if it is a promise."""

@@ -46,10 +46,9 @@ def ngram_settings(*epsilons: float) -> dict[str, Mapping[str, Any]]:
     return {"uniform": {}, "laplace": laplace, "kneser-ney": {"unknown": "good_turing"}}
 
 
-def ngram_models(kind: str = "", max_order: int = 3) -> list[str]:
-    """Return the names of the models of all smoothing methods with orders up to the highest."""
-    counts = count_ngrams(np.zeros(max_order, np.int64), 2, max_order)
-    names = build_models(counts, ngram_settings(*[1.0] * max_order))
+def ngram_models(kind: str = "") -> list[str]:
+    """Return the names of the models of all smoothing methods with orders up to 3."""
+    names = build_models(count_ngrams(np.zeros(3, np.int64), 2, 3), ngram_settings(1.0, 1.0, 1.0))
     return [f"{kind}-{name}" if kind else name for name in names]
 
 
