@@ -85,7 +85,6 @@ def test_margins_are_those_of_all_comparisons_together() -> None:
     # Four models are three comparisons with the best.
     made = table(*(score(network(name), NOISE + NOISE[::-1] * n) for n, name in enumerate("abcd")))
     errors = error_models(scored_text(1000), None)
-    assert errors is not None
     differences = [scored_text(1000).block_bits(NOISE[::-1] * number, 50) for number in (1, 2, 3)]
     margins = [errors.differences.compare(difference, 3).best_margin for difference in differences]
     assert made["best_margin"].tolist() == pytest.approx([np.nan, *margins], nan_ok=True)
