@@ -103,8 +103,7 @@ class Download:
 
     @property
     def record(self) -> dict[str, Any]:
-        found: dict[str, Any] = read_json(self.folder / "reports/download/summary.json")
-        return found
+        return read_json(self.folder / "reports/download/summary.json")
 
     def leftovers(self) -> set[str]:
         found = [path for root in ("data/raw", "cache") for path in (self.folder / root).rglob("*") if path.is_file()]
