@@ -78,15 +78,14 @@ class Browser(Program):
             yield from map(json.loads, messages)
         raise AssertionError("Chromium has ended")
 
-    def call(self, method: str, **params: Any) -> dict[str, Any]:
+    def call(self, method: str, **params: Any) -> Any:
         self._number += 1
         message = {"id": self._number, "method": method, "params": params} | self._to
         self._out.write(json.dumps(message).encode() + b"\0")
         while (answer := next(self._messages)).get("id") != self._number:
             self.events.append(answer)
         assert "error" not in answer, answer
-        result: dict[str, Any] = answer["result"]
-        return result
+        return answer["result"]
 
     def resize(self, width: int, height: int, *, dark: bool = False) -> None:
         size = {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": width < 500}

@@ -107,13 +107,11 @@ class Workspace(Repository):
     def update_params(self, changes: dict[str, Any]) -> None:
         change_params(self.folder / "params.yaml", changes)
 
-    def lock(self) -> dict[str, Any]:
-        found: dict[str, Any] = YAML(typ="safe").load(self.folder / "dvc.lock")["stages"]
-        return found
+    def lock(self) -> Any:
+        return YAML(typ="safe").load(self.folder / "dvc.lock")["stages"]
 
-    def metrics(self) -> dict[str, Any]:
-        found: dict[str, Any] = json.loads((self.folder / "reports/evaluate/metrics.json").read_text())
-        return found
+    def metrics(self) -> Any:
+        return json.loads((self.folder / "reports/evaluate/metrics.json").read_text())
 
     def keep_traces(self) -> None:
         """Remember what each stage of the last run opened and read; later runs overwrite the traces."""
