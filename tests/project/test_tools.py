@@ -68,42 +68,48 @@ def test_every_output_that_differs_is_named(
 DVC = """#!/bin/sh
 echo "$@ with $LOCAL_WORLD_SIZE" >> calls
 case "$*" in
-*train@*)
+*--single-item*)
   touch "started.$3"
-  for _ in 1 2 3 4 5 6 7 8 9 10; do [ "$(ls started.* | wc -l)" -gt 1 ] && echo trained && exit; sleep 0.5; done
+  for _ in 1 2 3 4 5 6 7 8 9 10; do [ "$(ls started.* | wc -l)" -gt 1 ] && echo done && exit $FAIL; sleep 0.5; done
   echo alone ;;
 status*) echo "$CHANGED" ;;
 *) exit $STOP ;;
 esac
 """
-TWO = '{"train@b": [], "train@a": []}'
+TWO = '{"score@b": [], "train@a": [], "score@a": []}'
+ALL = '{"train@b": [], "train@char": [], "ngrams@char": [], "sine": [], "gradients": []}'
+RUNS = ["repro --single-item train@a score@a with 2", "repro --single-item train@b score@b with 2"]
 
 
 @pytest.mark.parametrize(
-    ("changes", "stop", "changed", "lines"),
+    ("changes", "variables", "changed", "calls", "lines", "code"),
     [
-        ({}, 0, TWO, ["a: trained", "b: trained"]),
-        ({}, 0, '{"train@a": []}', []),  # alone, it has all threads in `dvc repro`
-        ({}, 0, "{}", []),
-        ({}, 3, TWO, []),
-        ({"launcher": "torchrun"}, 0, TWO, []),
-        ({"device": "cuda"}, 0, TWO, []),
+        ({}, {}, TWO, RUNS, ["a: done", "b: done"], 0),
+        ({}, {}, '{"train@a": []}', [], [], 0),  # alone, it has all threads in `dvc repro`
+        ({}, {}, "{}", [], [], 0),
+        ({}, {"STOP": "3"}, TWO, [], [], 3),
+        # Two were started at once, and no third one after the first failure.
+        ({}, {"FAIL": "4"}, ALL, None, ["b: done", "char: done"], 4),
+        ({"launcher": "torchrun"}, {}, TWO, [], [], 0),
+        ({"device": "cuda"}, {}, TWO, [], [], 0),
     ],
 )
-def test_two_changed_runs_train_side_by_side(
-    changes: dict[str, str], stop: int, changed: str, lines: list[str], tmp_path: Path
-) -> None:
+def test_two_chains_of_changed_stages_run_side_by_side(
+    changes: dict[str, str], variables: dict[str, str], changed: str, calls: list[str] | None, lines: list[str],
+    code: int, tmp_path: Path,
+) -> None:  # fmt: skip
     change_params(prepare(tmp_path) / "params.yaml", changes)
     (tmp_path / "dvc").write_text(DVC)
     (tmp_path / "dvc").chmod(0o755)
-    variables = os.environ | {"PATH": f"{tmp_path}:{os.environ['PATH']}", "STOP": str(stop), "CHANGED": changed}
-    variables.pop("LOCAL_WORLD_SIZE", None)
-    command = [sys.executable, str(ROOT / "tools/train_ahead.py")]
-    result = subprocess.run(command, cwd=tmp_path, env=variables, capture_output=True, text=True, timeout=60)
-    assert (result.returncode, sorted(result.stdout.splitlines())) == (stop, lines), result.stderr
-    calls = sorted(line for line in (tmp_path / "calls").read_text().splitlines() if "status" not in line)
-    trained = [f"repro --single-item train@{run} with 2" for run in ("a", "b")] if lines else []
-    assert calls == [*trained, "repro vocab ngrams sine with "]
+    path = f"{tmp_path}:{os.environ['PATH']}"
+    environment = os.environ | {"PATH": path, "STOP": "0", "FAIL": "0", "CHANGED": changed} | variables
+    environment.pop("LOCAL_WORLD_SIZE", None)
+    command = [sys.executable, str(ROOT / "tools/side_by_side.py")]
+    result = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=60)
+    assert (result.returncode, sorted(result.stdout.splitlines())) == (code, lines), result.stderr
+    made = [line for line in (tmp_path / "calls").read_text().splitlines() if "status" not in line]
+    assert made[0] == "repro vocab with "
+    assert calls is None or sorted(made[1:]) == calls
 
 
 WARM_UP = """
