@@ -13,15 +13,12 @@ from workspace import Workspace
 
 AUTO = {"num_threads": 1, "generate.prefixes": "auto", "train.sample_prefix": "auto"}
 RAW = AUTO | {"preprocess.normalise": "none"}
+ENGLISH = (ROOT / "data" / "sample.txt").read_text(encoding="ascii") * 20
 HOSTILE = (
     "<script>alert(1)</script> </script><script>alert(2)</script> <img/src=data:,x/onerror=alert(3)> "
     "</plaintext><svg/onload=alert(4)> --></textarea><script>alert(5)</script>"
 )
 """If any of it is markup, a script runs or is refused by the policy of the page."""
-
-
-def english(num_bytes: int) -> str:
-    return ((ROOT / "data" / "sample.txt").read_text(encoding="ascii") * 20)[:num_bytes]
 
 
 def chinese(num_characters: int) -> str:
@@ -35,10 +32,10 @@ def chinese(num_characters: int) -> str:
 @pytest.mark.parametrize(
     ("text", "params"),
     [
-        (english(1700), SMALL | AUTO),
-        (english(3000), AUTO),
+        (ENGLISH[:1700], SMALL | AUTO),
+        (ENGLISH[:3000], AUTO),
         (chinese(30_000), SMALL | RAW),
-        (english(9000).replace("\n", f" {HOSTILE}\n"), SMALL | RAW),
+        (ENGLISH[:9000].replace("\n", f" {HOSTILE}\n"), SMALL | RAW),
     ],
     ids=["shortest English", "English, default settings", "Chinese", "markup"],
 )
