@@ -1,6 +1,5 @@
 """The tables that DuckDB and Spark count are those that are counted in memory."""
 
-import subprocess
 import sys
 import tempfile
 import time
@@ -20,6 +19,7 @@ from seqlm.ngrams.counts.count_tables import Ids
 from seqlm.ngrams.counts.counting import count_ngrams
 from seqlm.pipeline.ngrams import engines
 from seqlm.pipeline.ngrams.engines import DuckDB, Spark, bytes_needed, choose_engine
+from stages_by_hand import run_python, succeeded
 
 TEXT = np.minimum(np.random.default_rng(0).zipf(1.3, 60_000), 999).astype(np.uint16)
 MEMORY = 1 << 29
@@ -83,9 +83,7 @@ for order, table in enumerate(counts.tables, start=1):
 def assert_spark_counts(folder: Path, address: str, ids: Ids, vocab_size: int, max_order: int) -> None:
     """Count in a process of its own, which ends with its cluster."""
     np.save(folder / "text.npy", ids)
-    command = [sys.executable, "-c", COUNT, str(folder), address, str(vocab_size), str(max_order)]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
+    succeeded(run_python(COUNT, folder, address, vocab_size, max_order))
     for order, table in enumerate(count_ngrams(ids, vocab_size, max_order).tables, start=1):
         assert (np.load(folder / f"found{order}.npy") == [table.keys, table.counts]).all()
 
