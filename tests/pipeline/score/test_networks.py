@@ -33,9 +33,6 @@ def frequent_updates(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(model_networks, "RMS_SEGMENTS", 10)
 
 
-PARAMS = DynamicParams(lrs=[0.0001, 0.05], decays=[0.001])
-
-
 def passages(size: int) -> Stream:
     """Return two passages of a text that repeats 1, 2, 3; the second has a warm-up of 20 tokens."""
     read, is_scored = np.arange(size + 20) % 3 + 1, np.ones(size + 20, bool)
@@ -82,10 +79,9 @@ def test_warm_ups_are_not_scored_and_models_of_characters_are_diagnosed(token: s
     assert scored.metrics[TRAIN_SUBSET]["tokens"] == 49
 
 
-def dynamic_scores(
-    made: Network, texts: Streams, log: list[str], params: DynamicParams = PARAMS, num_tuning_tokens: int = 1000
-) -> list[Scores]:
+def dynamic_scores(made: Network, texts: Streams, log: list[str], num_tuning_tokens: int = 1000) -> list[Scores]:
     scored = model("word", made), heldout(texts, num_tuning_tokens), texts["train"].ids
+    params = DynamicParams(lrs=[0.0001, 0.05], decays=[0.001])
     return list(networks.tune_and_score_dynamic(*scored, params, log.append))
 
 
