@@ -99,7 +99,7 @@ def test_only_an_edit_that_can_change_a_number_reruns_more_than_configure(clean:
     clean.run("dvc", "repro", "configure")
     found = changed_stages(clean)
     assert {"evaluate", "ngrams@word", "score-ngrams@char"} <= found
-    assert not found & {"configure", "preprocess", "vocab@char", "train@plain", "score@plain", "gradients"}
+    assert not found & {"configure", "preprocess", "vocab@char", "train@plain", "gradients"}
     assert downstream(clean, "evaluate") == {"evaluate", "generate", "report"}
     subwords = downstream(clean, "vocab@subword")
     assert {"ngrams@subword", "score-ngrams@subword", "evaluate"} <= subwords
@@ -185,8 +185,8 @@ def copy_inputs(workspace: Workspace, folder: Path) -> None:
 
 def run(workspace: Workspace, stage: str, folder: Path, *before: str) -> Finished:
     """Run a stage by its command in ``dvc.lock``, after some words, in another folder."""
-    words = shlex.split(workspace.lock()[stage]["cmd"])[1:]
-    return workspace.run(*before, sys.executable, *words, "--root", str(folder), check=False, timeout=300)
+    words = [*before, sys.executable, *shlex.split(workspace.lock()[stage]["cmd"])[1:], "--root", str(folder)]
+    return workspace.run(*words, check=False, PYTHONDONTWRITEBYTECODE="1")  # which may be cut off, too
 
 
 def states(folder: Path) -> dict[Path, tuple[int, int]]:
