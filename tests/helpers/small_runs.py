@@ -55,10 +55,9 @@ def ngram_settings(*epsilons: float) -> dict[str, Mapping[str, Any]]:
     return {"uniform": {}, "laplace": laplace, "kneser-ney": {"unknown": "good_turing"}}
 
 
-def ngram_models(kind: str = "", max_order: int = 3) -> list[str]:
-    """Return the names of the models of all smoothing methods with orders up to the highest."""
-    counts = count_ngrams(np.zeros(max_order, np.int64), 2, max_order)
-    names = build_models(counts, ngram_settings(*[1.0] * max_order))
+def ngram_models(kind: str = "") -> list[str]:
+    """Return the names of the models of all smoothing methods with orders up to 3."""
+    names = build_models(count_ngrams(np.zeros(3, np.int64), 2, 3), ngram_settings(1.0, 1.0, 1.0))
     return [f"{kind}-{name}" if kind else name for name in names]
 
 
@@ -92,23 +91,23 @@ def save_ngrams(layout: Layout, counts: NgramCounts, vocab: Vocab) -> None:
     save_models(layout.ngrams(vocab.kind), counts, settings, vocab.key, map(asdict, infos))
 
 
-def write_run(layout: Layout, run: str, **changes: Any) -> None:
-    """Write the settings and the weights of an untrained run."""
+Change = Callable[[np.ndarray], np.ndarray]
+
+
+def write_run(layout: Layout, run: str, change: Change = lambda weight: weight, **changes: Any) -> None:
+    """Write the settings and the weights of an untrained run as the stage ``train`` does; each weight is changed."""
     settings = config(run, **changes)
     write_config(layout.config(run), settings)
     vocab = Vocab.load(layout.vocab(settings.token))
-    save_run(layout, settings, vocab, build_network(settings, len(vocab), settings.seed).weight_copies())
+    weights = build_network(settings, len(vocab), settings.seed).weight_copies()
+    weights = {name: change(weight) for name, weight in weights.items()}
+    info, defaults = asdict(network_info(settings, vocab)), {"device": settings.device, "num_threads": 1}
+    save_network(layout.run(run), run, settings, vocab.key, weights, info, defaults)
 
 
-def replace_split(folder: Path, split: str, change: Callable[[np.ndarray], np.ndarray]) -> None:
+def replace_split(folder: Path, split: str, change: Change) -> None:
     """Change the ids of an encoded split, as if its text were another one."""
     vocab = Vocab.load(folder / "vocab.json")
     digest = write_array(folder / f"{split}.npy", change(load_split(folder, split, vocab)))
     splits = vocab.splits | {split: replace(vocab.splits[split], sha256=digest)}
     replace(vocab, splits=splits).save(folder / "vocab.json")
-
-
-def save_run(layout: Layout, settings: RunConfig, vocab: Vocab, weights: dict[str, Any]) -> None:
-    """Store a run as the stage ``train`` does."""
-    info, defaults = asdict(network_info(settings, vocab)), {"device": settings.device, "num_threads": 1}
-    save_network(layout.run(settings.run), settings.run, settings, vocab.key, weights, info, defaults)

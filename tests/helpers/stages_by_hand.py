@@ -32,17 +32,6 @@ def prepare(folder: Path) -> Path:
     return folder
 
 
-def in_a_process(folder: Path) -> RunStage:
-    """Return a function that runs a stage's script in ``folder`` and in its own process."""
-
-    def run(stage: str, *arguments: str, **environment: str) -> Finished:
-        command = [sys.executable, str(_STAGES / f"{stage}.py"), *arguments]
-        variables = os.environ | environment
-        return subprocess.run(command, cwd=folder, env=variables, capture_output=True, text=True, timeout=300)
-
-    return run
-
-
 def in_this_process(folder: Path) -> RunStage:
     """Return a function that runs a stage's script in ``folder`` and in this process.
 

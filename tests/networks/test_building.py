@@ -11,7 +11,6 @@ import torch
 from pydantic import ValidationError
 
 from compiled_networks import network_settings
-from project.templates import minimal_gated
 from seqlm.core.errors import DataError
 from seqlm.models.networks import dynamic_nll, gradient_rms
 from seqlm.networks.architectures import ARCHITECTURES, Architecture
@@ -23,6 +22,7 @@ from small_runs import change_stored
 from small_training import config, trained
 from smoke import ROOT
 from stages_by_hand import run_python, succeeded
+from templates import minimal_gated
 
 VOCAB = (6, "abc")
 MGU = {"activation": "tanh", "num_layers": 1, "num_heads": 1, "embedding": "one_hot", "truncation": "regular"}

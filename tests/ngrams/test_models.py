@@ -10,7 +10,6 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from nltk.lm import KneserNeyInterpolated
 
-from project.templates.absolute import AbsoluteDiscounting
 from seqlm.core.errors import DataError
 from seqlm.ngrams.counts.counting import count_ngrams
 from seqlm.ngrams.models import registry
@@ -19,6 +18,7 @@ from seqlm.ngrams.models.kneser_ney import KneserNey
 from seqlm.ngrams.models.laplace import Laplace
 from seqlm.ngrams.models.registry import build_models, load_counts, save_models
 from small_runs import ngram_settings
+from templates.absolute import AbsoluteDiscounting
 
 # a b a b a c over <unk> a b c: the bigrams ab and ba occur twice, ac once.
 TEXT = np.array([1, 2, 1, 2, 1, 3])
