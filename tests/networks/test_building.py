@@ -60,6 +60,15 @@ def test_an_output_matrix_that_is_the_embedding_is_drawn_smaller(engine: str) ->
     assert float(weights["embedding.weight"].std()) == pytest.approx(1 / 8, rel=0.02)
 
 
+def test_what_a_transformer_adds_up_is_drawn_smaller() -> None:
+    settings = network_settings("transformer", embedding="learned", num_layers=2, num_hiddens=128)
+    weights = build_network(settings, 6, 0).weight_copies()
+    # Two layers add two parts each, so a root of four smaller.
+    for part, std in (("input", 0.05), ("output", 0.025)):
+        for name in ("attention", "mlp"):
+            assert float(weights[f"layers.1.{name}_{part}.weight"].std()) == pytest.approx(std, rel=0.02)
+
+
 def test_weights_come_back_and_changed_files_are_refused(tmp_path: Path) -> None:
     made = stored(tmp_path, network_settings("gru", embedding="learned", tie_weights=True, engine="framework"))
     loaded = open_on_cpu(tmp_path, "x").weights

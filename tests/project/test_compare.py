@@ -5,9 +5,8 @@ from pathlib import Path
 
 import pytest
 
+import compare as tool
 from workspace import Finished, Repository
-
-pytestmark = pytest.mark.slow  # each test makes Git repositories
 
 BOOK = {"name": "time_machine", "sha256": "8" * 64}
 
@@ -16,12 +15,15 @@ def metrics(**bits: float | None) -> dict[str, dict[str, dict[str, float | None]
     return {model: {split: {"bits_per_character": value} for split in ("val", "test")} for model, value in bits.items()}
 
 
+BEFORE = metrics(lstm=2.0, trigram=2.8, zero=None)
+
+
 @pytest.fixture
 def repository(tmp_path: Path) -> Repository:
     found = Repository(tmp_path)
     found.git("init", "--quiet", "--initial-branch=main")
     found.run("dvc", "init", "--quiet")
-    put(found, metrics(lstm=2.0, trigram=2.8, zero=None))
+    put(found, BEFORE)
     found.commit("results")
     return found
 
@@ -47,17 +49,26 @@ def compare(repository: Repository, *revisions: str) -> Finished:
         (metrics(lstm=2.0, trigram=2.8, zero=None), 0, ""),
     ],
 )
-def test_the_workspace_or_a_commit_is_compared(
-    results: object, code: int, printed: str, repository: Repository
+def test_models_may_get_a_little_worse(
+    results: object, code: int, printed: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    put(repository, results)
+    found = {"HEAD": BEFORE, None: results}
+    monkeypatch.setattr(tool, "read", lambda name, revision: BOOK if "download" in name else found[revision])
+    assert tool.main() == code
+    out = capsys.readouterr().out
+    assert (out[: len(printed)], bool(out)) == (printed, bool(printed))
+
+
+@pytest.mark.slow  # makes a Git repository
+def test_the_workspace_or_a_commit_is_compared(repository: Repository) -> None:
+    put(repository, metrics(lstm=2.1, trigram=2.8))
     found = compare(repository)
-    assert (found.returncode, found.stdout[: len(printed)], found.stderr) == (code, printed, "")
-    assert bool(found.stdout) == bool(printed)
-    repository.git("commit", "--quiet", "--all", "--allow-empty", "--message", "changed")
+    assert (found.returncode, found.stdout.count("WORSE"), found.stderr) == (1, 2, "")
+    repository.git("commit", "--quiet", "--all", "--message", "changed")
     assert compare(repository, "HEAD~1", "HEAD").stdout == found.stdout
 
 
+@pytest.mark.slow
 def test_what_cannot_be_compared_is_said_in_one_line(repository: Repository) -> None:
     put(repository, metrics(lstm=2.0), BOOK | {"name": "sample", "sha256": "2" * 64})
     for found in (compare(repository), compare(repository, "no-such-branch")):

@@ -5,17 +5,21 @@ import re
 import shutil
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from seqlm.core.errors import ParamsError
 from seqlm.core.layout import Layout
 from seqlm.core.settings import check
 from seqlm.models.index import Models
+from seqlm.pipeline.generate import samples
 from seqlm.pipeline.generate.samples import copied_length, generate_samples, repeated_share, resolve_prefixes
 from seqlm.pipeline.generate.settings import GenerateParams
 from seqlm.vocab.kinds import KINDS
+from seqlm.vocab.vocabulary import Vocab
 from small_runs import ngram_models, write_models
 from small_training import prepare_stage
+from smoke import change_params
 from stages_by_hand import RunStage, refused, run_command, succeeded
 
 
@@ -33,8 +37,14 @@ def test_repeats_and_copies_are_measured() -> None:
         assert copied_length(text, "near the sea") == length
 
 
-def test_the_stage_writes_samples_of_each_model_and_logs_them(layout: Layout, run_stage: RunStage) -> None:
+def test_the_stage_writes_samples_of_each_model_and_logs_them(
+    layout: Layout, run_stage: RunStage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    opened, open_models = [], Models.__init__
+    monkeypatch.setattr(Models, "__init__", lambda *models: opened.append(models[2:]) or open_models(*models))
+    change_params(layout.params, {"device": "auto", "num_threads": 3})
     lines = succeeded(run_stage("generate")).splitlines()
+    assert opened == [("auto", 3)]
     # The run, and for each kind of token the highest order of each smoothing method.
     models = ["small", *(name for kind in KINDS for name in ngram_models(kind) if name.endswith("-3"))]
     assert [line.partition(":")[0] for line in lines] == models
@@ -73,7 +83,9 @@ def test_a_model_needs_no_files_of_other_models(layout: Layout) -> None:
     refused(result, 2, "there is no model 'word-kneser-ney-3': choose from small, char-uniform")
 
 
-def test_prefixes_are_those_of_the_settings_or_the_beginning_of_val(tmp_path: Path) -> None:
+def test_prefixes_are_those_of_the_settings_or_the_beginning_of_val(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     layout = prepare_stage(tmp_path, "the sea came in and the sea went out again\n")
     # "the sea came in and " has twenty characters: the piece ends before its last space.
     assert resolve_prefixes("auto", layout) == ["the sea came in and", "the sea went out"]
@@ -86,3 +98,8 @@ def test_prefixes_are_those_of_the_settings_or_the_beginning_of_val(tmp_path: Pa
     for wrong in ("none_such", [], [""], None, 3):
         with pytest.raises(ParamsError, match=r"generate\.prefixes"):
             check({"prefixes": wrong, **others}, "generate", GenerateParams, source="x")
+    # Of a long train, what ends with its five millionth token is found, and nothing after it.
+    long = np.zeros(5_000_003, np.int64)
+    long[-6:] = Vocab.load(layout.vocab("char")).encode(list("seaand"))
+    monkeypatch.setattr(samples, "load_split", lambda *_: long)
+    assert resolve_prefixes(["sea", "and"], layout) == ["sea"]

@@ -219,6 +219,10 @@ def test_an_update_by_hand() -> None:
     # are the shares of the way back: 0.25, 0.5 and 0.75.
     expected = [0.75 * (1 - 0.02 / 0.16), 0.5 * (1 + 0.04 / 0.26), 0.25 + 0.75 * 3]
     assert network.flat == pytest.approx(expected, rel=1e-6)
+    # Nor is a weight pulled further than all of the way: with a decay of 1, the shares are 0.5 and, instead of 1.5, 1.
+    network = with_weights([1, 1], gradients=[0, 0])
+    dynamic_update(0.1, 1, [floats([0.1, 0.3])], [floats([5, 3])])(network)
+    assert network.flat == pytest.approx([3, 3])
     # Without any gradient on train, the divisor is 0.3 for all weights, and nothing pulls them back.
     network = with_weights([1, 1], gradients=[0.3, 0])
     dynamic_update(0.1, 0.5, [floats([0, 0])], [floats([5, 5])])(network)
