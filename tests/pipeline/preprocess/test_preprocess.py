@@ -54,6 +54,7 @@ def cleaned(content: bytes, normalise: str) -> tuple[str, Letters]:
 @example(b"x\x00\xff", "none", True)
 @example(b"\xef\xbb\xbfab\xe2\x82", "letters", True)
 @example("ab жé 12 ß".encode(), "letters", False)
+@example("\fa\v\u2028b\x85".encode(), "none", False)
 def test_bytes_are_cleaned_as_in_plain_python(content: bytes, normalise: str, by_line: bool) -> None:
     with pytest.MonkeyPatch.context() as patch:
         if by_line:
