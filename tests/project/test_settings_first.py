@@ -23,6 +23,7 @@ from stages_by_hand import RunStage, prepare, refused
         ((r"(?m)^runs:$", "runs:\n  my run: {token: char}"), "runs.my run"),
         ((r"(?m)^runs:$", "runs:\n  LSTM: {token: char}"), "LSTM and lstm differ only in small and capital letters"),
         ((r"(?m)^device: cpu", "device: mps"), "device: mps: this machine has none"),
+        ((r"(?m)^    token: char$", "    token: char\n    device: mps"), "device: mps: this machine has none"),
     ],
 )
 def test_wrong_settings_are_refused_before_anything_is_written(

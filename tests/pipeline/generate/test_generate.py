@@ -4,6 +4,7 @@ import json
 import re
 import shutil
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -41,7 +42,12 @@ def test_the_stage_writes_samples_of_each_model_and_logs_them(
     layout: Layout, run_stage: RunStage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     opened, open_models = [], Models.__init__
-    monkeypatch.setattr(Models, "__init__", lambda *models: opened.append(models[2:]) or open_models(*models))
+
+    def open_and_note(models: Models, *arguments: Any) -> None:
+        opened.append(arguments[1:])
+        open_models(models, *arguments)
+
+    monkeypatch.setattr(Models, "__init__", open_and_note)
     change_params(layout.params, {"device": "auto", "num_threads": 3})
     lines = succeeded(run_stage("generate")).splitlines()
     assert opened == [("auto", 3)]

@@ -143,6 +143,8 @@ def test_the_runs_of_the_chapter_are_those_with_its_settings() -> None:
     }
     assert all(info.run == info.name for info in infos)
     first = runs["scratch-random"]
+    stopped_by_val = first.model_copy(update={"patience": 3})
+    assert [network_info(run, vocab).chosen_on_val for run in (first, stopped_by_val)] == [False, True]
     for changes in ({"lr": 0.5}, {"num_epochs": 100}, {"num_hiddens": 256}, {"model": "gru"}, {"token": "word"}):
         assert not is_of_chapter(first.model_copy(update=changes)), changes
 
