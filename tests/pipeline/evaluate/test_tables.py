@@ -9,16 +9,9 @@ from encoded_corpora import encode
 from made_scores import network, ngram, score, scored_text
 from seqlm.core.layout import Layout
 from seqlm.models.spelling import UNIFORM_CHAR_NLL
+from seqlm.pipeline.evaluate import tables
 from seqlm.pipeline.evaluate.main_table import main_table
-from seqlm.pipeline.evaluate.tables import (
-    CLASSES,
-    character_classes,
-    class_table,
-    diagnosed,
-    order_table,
-    passages,
-    position_table,
-)
+from seqlm.pipeline.evaluate.tables import CLASSES, character_classes, class_table, diagnosed, order_table, passages
 from seqlm.pipeline.score.heldout import Heldout
 from seqlm.pipeline.score.scores import Scores, make_scores
 from seqlm.vocab.corpus import SPLITS
@@ -78,7 +71,7 @@ def one_bit_each(heldout: Heldout, token: str) -> Scores:
 
 def test_classes_of_characters_include_the_cost_of_unknown_ones(heldouts: dict[str, Heldout]) -> None:
     score = one_bit_each(heldouts["char"], "char")
-    assert position_table([score]).to_numpy().tolist() == [["m", 1, 3.0], ["m", 2, 2.0]]
+    assert tables.position_table([score]).to_numpy().tolist() == [["m", 1, 3.0], ["m", 2, 2.0]]
     table = class_table([score], heldouts["char"])
     first = table[table["token_class"] == "first letter"]["bits"].item()
     # After the first letter of the text, z, t and s begin words: one bit each, and z the cost of an unknown character.

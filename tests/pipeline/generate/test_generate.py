@@ -4,7 +4,7 @@ import json
 import re
 import shutil
 from pathlib import Path
-from typing import Any
+from unittest.mock import patch
 
 import numpy as np
 import pytest
@@ -38,19 +38,11 @@ def test_repeats_and_copies_are_measured() -> None:
         assert copied_length(text, "near the sea") == length
 
 
-def test_the_stage_writes_samples_of_each_model_and_logs_them(
-    layout: Layout, run_stage: RunStage, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    opened, open_models = [], Models.__init__
-
-    def open_and_note(models: Models, *arguments: Any) -> None:
-        opened.append(arguments[1:])
-        open_models(models, *arguments)
-
-    monkeypatch.setattr(Models, "__init__", open_and_note)
+def test_the_stage_writes_samples_of_each_model_and_logs_them(layout: Layout, run_stage: RunStage) -> None:
     change_params(layout.params, {"device": "auto", "num_threads": 3})
-    lines = succeeded(run_stage("generate")).splitlines()
-    assert opened == [("auto", 3)]
+    with patch.object(Models, "__init__", autospec=True, side_effect=Models.__init__) as opening:
+        lines = succeeded(run_stage("generate")).splitlines()
+    assert opening.call_args.args[2:] == ("auto", 3)
     # The run, and for each kind of token the highest order of each smoothing method.
     models = ["small", *(name for kind in KINDS for name in ngram_models(kind) if name.endswith("-3"))]
     assert [line.partition(":")[0] for line in lines] == models
