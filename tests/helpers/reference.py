@@ -30,6 +30,8 @@ def clean(content: bytes, normalise: str) -> tuple[str, int, int, int]:
     foreign = sum(character.isalpha() for character in text if character > "\x7f")
     letters = foreign + len(re.findall("[A-Za-z]", text))
     visible = sum(not character.isspace() for character in text)
+    if normalise == "none":
+        text = re.sub("[\v\f\x85\u2028\u2029]", "\n", text)
     last = "\n" if text and not text.endswith("\n") else ""
     if normalise == "letters":
         text = "\n".join(clean_line(line) for line in text.split("\n"))

@@ -154,3 +154,8 @@ def wait_until(condition: Callable[[], bool], seconds: float = 60) -> None:
     while not condition():
         assert time.monotonic() < deadline
         time.sleep(0.05)
+
+
+def metrics(**bits: float | None) -> dict[str, dict[str, dict[str, float | None]]]:
+    """Return the content of ``reports/evaluate/metrics.json`` with equal bits on val and test."""
+    return {model: {split: {"bits_per_character": value} for split in ("val", "test")} for model, value in bits.items()}

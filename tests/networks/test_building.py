@@ -68,6 +68,15 @@ def test_normal_numbers_and_masks() -> None:
     assert factors.mean() == pytest.approx(1, abs=0.01)
 
 
+def test_what_a_transformer_adds_up_is_drawn_smaller() -> None:
+    settings = network_settings("transformer", embedding="learned", num_layers=2, num_hiddens=128)
+    weights = build_network(settings, 6, 0).weight_copies()
+    # Two layers add two parts each, so a root of four smaller.
+    for part, std in (("input", 0.05), ("output", 0.025)):
+        for name in ("attention", "mlp"):
+            assert float(weights[f"layers.1.{name}_{part}.weight"].std()) == pytest.approx(std, rel=0.02)
+
+
 @pytest.mark.parametrize(
     ("run", "vocab", "complaint"),
     [

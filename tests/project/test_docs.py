@@ -93,6 +93,16 @@ def test_a_page_is_up_to_date(page: Path) -> None:
     assert doc_values.filled(page) == text, "`python tools/doc_values.py` would write it again"
 
 
+def test_a_value_is_that_of_one_row_or_the_mean_of_several(tmp_path: Path) -> None:
+    page = tmp_path / "page.md"
+    (tmp_path / "t.csv").write_text("run,x\na,1\na,2\nb,4\n")
+    page.write_text("[?](t.csv#run=a&mean(x):.1f) [?](t.csv#run=b&x:.0f)")
+    assert doc_values.filled(page) == "[1.5](t.csv#run=a&mean(x):.1f) [4](t.csv#run=b&x:.0f)"
+    page.write_text("[?](t.csv#run=a&x:.0f)")
+    with pytest.raises(LookupError, match="2 rows have run=a"):
+        doc_values.filled(page)
+
+
 def test_each_column_of_each_table_is_documented() -> None:
     text = (ROOT / "docs/reference/tables.md").read_text(encoding="utf-8")
     items = {

@@ -14,13 +14,35 @@ import curves
 import pytest
 from ruamel.yaml import YAML
 
+import compare
 import verify
 from smoke import ROOT, SMALL, change_params
 from stages_by_hand import prepare, run_python, succeeded
+from workspace import metrics
 
 EQUAL = {"preprocess": {"a": "1"}, "train@x": {"b": "2", "c": "3"}}
 CHANGED = {"train@x": {"b": "0", "c": "3"}, "preprocess": {"a": "9"}}
 DIFFERING = ("preprocess: a", "train@x: b")
+
+
+@pytest.mark.parametrize(
+    ("results", "code", "printed"),
+    [
+        (metrics(lstm=2.1, trigram=2.8), 1, "WORSE lstm on val: 2.0 -> 2.1 (+5.00%)\nWORSE lstm on test: 2.0 -> 2.1 "),
+        (metrics(lstm=2.04, trigram=2.8), 0, "lstm on val: 2.0 -> 2.04 (+2.00%)\n"),  # the tolerance itself
+        (metrics(lstm=2.0), 1, "WORSE trigram on val: 2.8 -> None\n"),
+        (metrics(lstm=None, trigram=2.8), 1, "WORSE lstm on val: 2.0 -> None\n"),
+        (metrics(lstm=2.0, trigram=2.8, zero=None), 0, ""),
+    ],
+)
+def test_models_may_get_a_little_worse(
+    results: Any, code: int, printed: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    corpus, found = {"sha256": "8" * 64}, {"HEAD": metrics(lstm=2.0, trigram=2.8, zero=None), None: results}
+    monkeypatch.setattr(compare, "read", lambda name, revision: corpus if "download" in name else found[revision])
+    assert compare.main() == code
+    out = capsys.readouterr().out
+    assert (out[: len(printed)], bool(out)) == (printed, bool(printed))
 
 
 def write_lock(folder: Path, stages: dict[str, dict[str, str]]) -> None:

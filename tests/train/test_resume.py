@@ -13,7 +13,6 @@ import psutil
 import pytest
 
 from seqlm.core import sources
-from seqlm.core.errors import MachineError
 from seqlm.core.files import sha256_of_file
 from seqlm.core.layout import Layout
 from seqlm.networks.architectures import ARCHITECTURES
@@ -25,7 +24,7 @@ from seqlm.vocab.corpus import SPLITS
 from seqlm.vocab.vocabulary import SplitInfo, Vocab
 from small_training import config, equal, in_state, prepare_stage, trained, trainer
 from smoke import ROOT
-from stages_by_hand import RunStage, succeeded
+from stages_by_hand import RunStage, refused, succeeded
 from workspace import wait_until
 
 ADAM = {"optimizer": "adamw", "lr": 0.01, "schedule": "cosine", "warmup_share": 0.3, "weight_decay": 0.1}
@@ -209,12 +208,13 @@ def test_only_other_code_of_training_has_other_checkpoints(monkeypatch: pytest.M
         assert after_a_change_of(module) == first
 
 
-def test_two_trainings_of_one_run_do_not_write_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_two_trainings_of_one_run_do_not_write_at_once(
+    run_stage: RunStage, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr("seqlm.pipeline.train.interrupts._LOCK_TIMEOUT_S", 0.3)
-    with run_lock(tmp_path / "x"):
-        with pytest.raises(MachineError, match="run x: another process is training it"):
-            run_lock(tmp_path / "x")
-        with run_lock(tmp_path / "y"):
+    layout = prepare_stage(tmp_path, "the sea came in and the sea went out again\n" * 3, num_epochs=1)
+    with run_lock(layout.checkpoints / "x"):
+        refused(run_stage("train", *TRAIN[1:]), 5, "run x: another process is training it")
+        with run_lock(layout.checkpoints / "y"):
             pass
-    with run_lock(tmp_path / "x"):
-        pass
+    succeeded(run_stage("train", *TRAIN[1:]))

@@ -151,6 +151,7 @@ def test_runs_need_good_names_and_settings_that_are_known_and_fit_together(chang
         ("^launcher: .*", "launcher: pyton", "launcher = 'pyton': no such program on PATH"),
         ("^launcher: .*", 'launcher: "\'pyton"', 'launcher = "\'pyton": No closing quotation'),
         ("^device: cpu", "device: mps", "device: mps: this machine has none"),
+        ("^    token: char$", "    token: char\n    device: mps", "device: mps: this machine has none"),
     ],
 )
 def test_wrong_settings_are_refused_before_anything_is_written(

@@ -9,6 +9,7 @@ from encoded_corpora import encode
 from made_scores import network, ngram, score, scored_text
 from seqlm.core.layout import Layout
 from seqlm.models.spelling import UNIFORM_CHAR_NLL
+from seqlm.pipeline.evaluate import tables
 from seqlm.pipeline.evaluate.main_table import main_table
 from seqlm.pipeline.evaluate.tables import CLASSES, character_classes, class_table, order_table, passages
 from seqlm.pipeline.score.heldout import Heldout
@@ -65,11 +66,12 @@ def heldouts(tmp_path: Path) -> dict[str, Heldout]:
 def one_bit_each(heldout: Heldout, token: str) -> Scores:
     texts = heldout.streams
     nll = {split: np.full(len(text.spelling), BIT) for split, text in texts.items()}
-    return make_scores(network("m", token), nll, texts, {"positions": []})
+    return make_scores(network("m", token), nll, texts, {"positions": [3.0, 2.0]})
 
 
 def test_classes_of_characters_and_passages_include_the_cost_of_unknown_tokens(heldouts: dict[str, Heldout]) -> None:
     score = one_bit_each(heldouts["char"], "char")
+    assert tables.position_table([score]).to_numpy().tolist() == [["m", 1, 3.0], ["m", 2, 2.0]]
     table = class_table([score], heldouts["char"])
     first = table[table["token_class"] == "first letter"]["bits"].item()
     # After the first letter of the text, z, t and s begin words: one bit each, and z the cost of an unknown character.

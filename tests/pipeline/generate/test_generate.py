@@ -3,18 +3,23 @@
 import json
 import re
 from pathlib import Path
+from unittest.mock import patch
 
+import numpy as np
 import pytest
 
 from seqlm.core.errors import ParamsError
 from seqlm.core.layout import Layout
 from seqlm.core.settings import check
 from seqlm.models.index import Models
+from seqlm.pipeline.generate import samples
 from seqlm.pipeline.generate.samples import copied_length, generate_samples, repeated_share, resolve_prefixes
 from seqlm.pipeline.generate.settings import GenerateParams
 from seqlm.vocab.kinds import KINDS
+from seqlm.vocab.vocabulary import Vocab
 from small_runs import ngram_models, write_models
 from small_training import prepare_stage
+from smoke import change_params
 from stages_by_hand import RunStage, refused, run_command, succeeded
 
 
@@ -33,7 +38,10 @@ def test_repeats_and_copies_are_measured() -> None:
 
 
 def test_the_stage_writes_samples_of_each_model_and_logs_them(layout: Layout, run_stage: RunStage) -> None:
-    lines = succeeded(run_stage("generate")).splitlines()
+    change_params(layout.params, {"device": "auto", "num_threads": 3})
+    with patch.object(Models, "__init__", autospec=True, side_effect=Models.__init__) as opening:
+        lines = succeeded(run_stage("generate")).splitlines()
+    assert opening.call_args.args[2:] == ("auto", 3)
     # The run, and for each kind of token the highest order of each smoothing method.
     models = ["small", *(name for kind in KINDS for name in ngram_models(kind) if name.endswith("-3"))]
     assert [line.partition(":")[0] for line in lines] == models
@@ -60,7 +68,9 @@ def test_by_hand_texts_are_printed(layout: Layout) -> None:
     refused(run_command(layout.root, *command), 2, "holds several models: choose one with --name: small, char-uniform")
 
 
-def test_prefixes_are_those_of_the_settings_or_the_beginning_of_val(tmp_path: Path) -> None:
+def test_prefixes_are_those_of_the_settings_or_the_beginning_of_val(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     layout = prepare_stage(tmp_path, "the sea came in and the sea went out again\n")
     # "the sea came in and " has twenty characters: the piece ends before its last space.
     assert resolve_prefixes("auto", layout) == ["the sea came in and", "the sea went out"]
@@ -73,3 +83,8 @@ def test_prefixes_are_those_of_the_settings_or_the_beginning_of_val(tmp_path: Pa
     for wrong in ("none_such", [], [""], None, 3):
         with pytest.raises(ParamsError, match=r"generate\.prefixes"):
             check({"prefixes": wrong, **others}, "generate", GenerateParams, source="x")
+    # Of a long train, what ends with its five millionth token is found, and nothing after it.
+    long = np.zeros(5_000_003, np.int64)
+    long[-6:] = Vocab.load(layout.vocab("char")).encode(list("seaand"))
+    monkeypatch.setattr(samples, "load_split", lambda *_: long)
+    assert resolve_prefixes(["sea", "and"], layout) == ["sea"]

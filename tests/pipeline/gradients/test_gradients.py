@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterator
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,7 @@ from default_params import PARAMS_FILE
 from seqlm.core.errors import DataError
 from seqlm.core.settings import load
 from seqlm.networks.compiled.network import CompiledNetwork
+from seqlm.networks.initial import masks_rng
 from seqlm.networks.network import Network
 from seqlm.pipeline.gradients import study
 from seqlm.pipeline.gradients.settings import GradientsParams
@@ -112,6 +114,17 @@ def test_minibatches_are_the_same_whatever_the_truncation() -> None:
         last_steps.append(weights[-1].tolist())
     assert first_steps[0] == first_steps[1]
     assert last_steps[0] != last_steps[1]
+
+
+def test_masks_of_a_truncation_come_from_the_stream_of_masks_of_their_own_seed(monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: list[float] = []
+    monkeypatch.setattr(Truncation, "draw", lambda *arguments: seen.append(arguments[-1].random()))
+    short = PARAMS.model_copy(update={"num_minibatches": 1})
+    small, cut = Task(short, PERIODIC, PERIODIC, 3, 0, 1), Truncation("randomized", 8)
+    study._perplexity_after(small, (cut, 3))
+    study._truncation_error(replace(small, seed=5), cut)
+    masks = masks_rng(5)
+    assert seen == [masks_rng(3).random(), *(masks.random() for _ in seen[1:])]
 
 
 def test_the_rate_falls_and_training_ends_at_a_gradient_that_is_not_finite(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -255,6 +268,7 @@ def test_the_study_has_a_row_for_everything_and_repeats(small: Any) -> None:
 def test_the_stage_prints_and_writes_what_it_finds(run_stage: RunStage, tmp_path: Path) -> None:
     layout = prepare_stage(tmp_path, "the sea came in and the sea went out again\n" * 20)
     settings = SMALL | {"num_minibatches": 1, "num_trainings": 1}
-    change_params(layout.params, {f"gradients.{name}": value for name, value in settings.items()})
+    change_params(layout.params, {"seed": 3} | {f"gradients.{name}": value for name, value in settings.items()})
     assert re.search(r": scratch \d\.\d{3}, \d\.\d{3}; relu", succeeded(run_stage("gradients")))
     assert len(list(layout.reports("gradients").iterdir())) == 5
+    assert set(pd.read_csv(layout.reports("gradients", "trained.csv"))["seed"]) == {3}

@@ -17,12 +17,14 @@ from seqlm.ngrams.models.base import token_nll
 from seqlm.ngrams.models.kneser_ney import KneserNey
 from seqlm.ngrams.models.laplace import Laplace
 from seqlm.ngrams.models.registry import build_models, load_counts
+from seqlm.pipeline.ngrams import engines
 from seqlm.pipeline.ngrams.settings import NgramsParams
 from seqlm.pipeline.ngrams.smoothing import choose_settings, tune_epsilons
 from seqlm.vocab.corpus import SPLITS, load_split
 from seqlm.vocab.kinds import BYTE_TOKENS
 from seqlm.vocab.vocabulary import Vocab
 from small_runs import PARAMS, ngram_models
+from smoke import change_params
 from stages_by_hand import RunStage, refused, run_command, succeeded
 
 LINES = "the sea came in and the sea went out\nand the sea came in\n"
@@ -33,8 +35,16 @@ def layout(tmp_path: Path) -> Layout:
     return encode(Layout(tmp_path), ["word"], "", LINES * 5)
 
 
-def test_the_stage_describes_the_whole_text_and_counts_train(run_stage: RunStage, layout: Layout) -> None:
+def test_the_stage_describes_the_whole_text_and_counts_train(
+    run_stage: RunStage, layout: Layout, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Both need a little more than the memory of the settings; instead of DuckDB, memory counts them.
+    limits: list[int] = []
+    monkeypatch.setattr(engines, "bytes_needed", lambda *_: 2**29 + 1)
+    monkeypatch.setattr(engines, "DuckDB", lambda memory, _: limits.append(memory))
+    change_params(layout.params, {"ngrams.memory": 2**29})
     succeeded(run_stage("ngrams", "--kind", "word"))
+    assert limits == [2**29, 2**29]
     frequent = pd.read_csv(layout.reports("ngrams", "word", "frequencies.csv"))
     top = frequent[frequent["n"] == 2].iloc[0]
     # "the sea" occurs three times in each pair of lines; there are five pairs per split, and three splits.

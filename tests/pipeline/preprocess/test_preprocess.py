@@ -52,6 +52,7 @@ def cleaned(content: bytes, normalise: str) -> tuple[str, Letters]:
 @example(b"x\x00\xff", "none", True)
 @example(b"\xef\xbb\xbfab\xe2\x82", "letters", True)
 @example("ab жé 12 ß".encode(), "letters", False)
+@example("\fa\v\u2028b\x85".encode(), "none", False)
 def test_bytes_are_cleaned_as_in_plain_python(content: bytes, normalise: str, by_line: bool) -> None:
     with pytest.MonkeyPatch.context() as patch:
         if by_line:
@@ -136,7 +137,8 @@ def test_three_splits_and_a_table_of_their_sizes(preprocess: RunStage, tmp_path:
         (b"1234 5678\n" * 100, "has only 0 characters and 0 words after cleaning: use a text of at least 1500"),
         (b"one\r\ntwo\rthree \xe9t\xe9\n" * 100, "line 3: not UTF-8 at byte 15: convert it"),
         (b"one\n\ntw\x00\n" * 100, "line 3: NUL byte at byte 7: this is not a text file"),
-        # 10 of the 14 letters of each line are Cyrillic.
+        # 1 of the 9 letters of each line, 1 of its 18 characters, and 10 of 14 letters are Cyrillic.
+        ("ж abcdefgh 123456789\n".encode() * 200, "200 of its 1,800 letters are not A-Z"),
         ("прилив ушёл tide\n".encode() * 200, "2,000 of its 2,800 letters are not A-Z and would be dropped: keep them"),
         # However long it is, a text without blanks cannot be split.
         (b"a" * 1_000_000, "has too few line ends and spaces to be split: break it into lines"),

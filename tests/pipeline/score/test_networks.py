@@ -123,6 +123,8 @@ def test_the_runs_of_the_chapter_are_those_with_its_settings() -> None:
     }
     assert all(info.run == info.name for info in infos)
     first = runs["scratch-random"]
+    stopped_by_val = first.model_copy(update={"patience": 3})
+    assert [network_info(run, vocab).chosen_on_val for run in (first, stopped_by_val)] == [False, True]
     for changes in ({"lr": 0.5}, {"num_epochs": 100}, {"num_hiddens": 256}, {"model": "gru"}, {"token": "word"}):
         assert not is_of_chapter(first.model_copy(update=changes)), changes
 
@@ -194,6 +196,8 @@ def test_an_update_by_hand() -> None:
     # are the shares of the way back: 0.25, 0.5 and 0.75.
     expected = [0.75 * (1 - 0.02 / 0.16), 0.5 * (1 + 0.04 / 0.26), 0.25 + 0.75 * 3]
     assert updated([1, 1, 1], [0.2, -0.4, 0], [0.1, 0.2, 0.3], [0, 0, 3]) == pytest.approx(expected, rel=1e-6)
+    # Nor is a weight pulled further than all of the way: the last root is 2.33 times the average.
+    assert updated([1, 1, 1], [0, 0, 0], [0.1, 0.1, 0.7], [1, 1, 3]) == pytest.approx([1, 1, 3])
     # Without any gradient on train, the divisor is 0.3 for all weights, and nothing pulls them back.
     assert updated([1, 1], [0.3, 0], [0, 0], [5, 5]) == pytest.approx([0.9, 1])
 
