@@ -48,19 +48,26 @@ def intern_texts(
     ids = defaultdict[str, int]()
     ids.default_factory = ids.__len__
 
+    def ids_of(tokens: Iterable[str]) -> NDArray[np.uint32]:
+        return np.fromiter(map(ids.__getitem__, tokens), np.uint32)
+
     def intern(piece: str) -> NDArray[np.integer]:
-        tokens = kind.pretokenize(piece, line_separator)
         if tokenizer:
-            found = np.fromiter(chain.from_iterable(map(tokenizer.encode, tokens)), np.uint32)
+            pretokens = kind.pretokenize(piece, line_separator)
+            found = np.fromiter(chain.from_iterable(map(tokenizer.encode, pretokens)), np.uint32)
         elif kind.is_character:
             import pandas as pd
 
-            places, characters = pd.factorize(
-                np.frombuffer(str(tokens).encode("utf-32-le"), np.uint32)
-            )
-            found = np.array([ids[chr(code)] for code in characters], np.uint32)[places]
+            text = str(kind.pretokenize(piece, line_separator))
+            places, codes = pd.factorize(np.frombuffer(text.encode("utf-32-le"), np.uint32))
+            found = ids_of(map(chr, codes))[places]
+        elif len(piece) > _PIECE // 2:  # shorter ones are read before Numba is imported
+            from seqlm.vocab.interning import number_words
+
+            places, words = number_words(piece.encode())
+            found = ids_of(words)[places]
         else:
-            found = np.fromiter(map(ids.__getitem__, tokens), np.uint32)
+            found = ids_of(kind.pretokenize(piece, line_separator))
         return found.astype(np.min_scalar_type(found.max(initial=0)))
 
     streams, lengths = [], []

@@ -7,6 +7,7 @@ see only the training split.
 
 import math
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,7 @@ from numpy.typing import NDArray
 
 from seqlm.core.elementary import log
 from seqlm.core.threads import imap
-from seqlm.ngrams.counts.count_tables import Ids, NgramCounts, Rows
+from seqlm.ngrams.counts.count_tables import Ids, NgramCounts, Rows, Table
 from seqlm.ngrams.counts.counting import count_ngrams
 from seqlm.pipeline.ngrams.engines import choose_engine
 from seqlm.vocab.corpus import EncodedCorpus
@@ -119,10 +120,16 @@ def first_positions(ids: Ids, counts: NgramCounts, order: int) -> Rows:
     """
     firsts = np.full(len(counts.table(order)), NOWHERE)
     for start in range(0, len(ids) - order + 1, _BLOCK):
-        rows = counts.rows_of(ids[start : start + _BLOCK + order - 1], order)[-1]
+        block = np.asarray(ids[start : start + _BLOCK + order - 1], np.int64)
+        # Few positions have a token that begins one, fewer go on as one does.
+        positions = np.flatnonzero(counts.table(1).counts[block[: len(block) - order + 1]])
+        rows = block[positions]
+        for n in range(2, order + 1):
+            rows = counts.table(n).find(rows, block[positions + n - 1])
+            positions, rows = positions[rows >= 0], rows[rows >= 0]
         # The last one first: of several assignments to one place, the last one holds.
-        new = np.flatnonzero((rows >= 0) & (firsts[rows] == NOWHERE))[::-1]
-        firsts[rows[new]] = new + start
+        new = np.flatnonzero(firsts[rows] == NOWHERE)[::-1]
+        firsts[rows[new]] = positions[new] + start
         if NOWHERE not in firsts:
             break
     return firsts
@@ -131,20 +138,22 @@ def first_positions(ids: Ids, counts: NgramCounts, order: int) -> Rows:
 def describe(text: CorpusStream, num_frequent: int = 100) -> dict[str, Any]:
     """Return the tables of a text by name: frames for CSV, mappings for JSON."""
     orders = list(range(1, text.counts.max_order + 1))
-    frequencies = list(imap(lambda n: _most_frequent(text, n, num_frequent), orders))
-    counts = list(imap(lambda n: _descending_counts(text, n), orders))
+    counts = list(imap(_descending_counts, text.counts.tables))
     fits = imap(lambda counts: fit_zipf(counts) if len(counts) >= 2 else None, counts)
-    ranked = most_frequent(text.ids, text.counts, 1, len(text.tokens))
-    growth, beta = vocabulary_growth(
-        first_positions(text.ids, text.counts, 1)[ranked], len(text.ids)
+    firsts = first_positions(text.ids, text.counts, 1)
+    ranked = _ranked(text.counts.table(1).counts, firsts)[: len(counts[0])]
+    growth, beta = vocabulary_growth(firsts[ranked], len(text.ids))
+    frequent = imap(
+        lambda n: most_frequent(text.ids, text.counts, n, counts[n - 1][:num_frequent]), orders[1:]
     )
+    best = [ranked[:num_frequent], *frequent]
     vocab_size, seen = len(ranked) + 1, [len(of_order) for of_order in counts]  # with <unk>
     kept = [int(np.count_nonzero(counts[0] >= least)) for least in _MIN_FREQS]
     storage = pd.DataFrame(
         {"n": orders, "full_table": [vocab_size**n for n in orders], "seen": seen}
     )
     return {
-        "frequencies": pd.concat(frequencies),
+        "frequencies": pd.concat(map(partial(_frequencies, text), orders, best)),
         "zipf": pd.concat(map(_zipf_curve, orders, counts)),
         "growth": growth,
         "min_freq": pd.DataFrame(  # exercise 8.2-2
@@ -166,9 +175,9 @@ def describe(text: CorpusStream, num_frequent: int = 100) -> dict[str, Any]:
     }
 
 
-def _descending_counts(text: CorpusStream, n: int) -> NDArray[Any]:
+def _descending_counts(table: Table) -> NDArray[Any]:
     """Return the counts of an order in descending order, without those of 0."""
-    counts = text.counts.table(n).counts
+    counts = table.counts
     # The smallest type: a large text has tens of millions of distinct n-grams.
     return np.sort(counts[counts > 0].astype(np.min_scalar_type(counts.max(initial=0))))[::-1]
 
@@ -179,9 +188,9 @@ def _zipf_curve(n: int, counts: NDArray[Any]) -> pd.DataFrame:
     return pd.DataFrame({"n": n, "rank": ranks, "count": counts[ranks - 1]})
 
 
-def _most_frequent(text: CorpusStream, n: int, limit: int) -> pd.DataFrame:
-    """Return the most frequent n-grams of an order as text."""
-    table, best = text.counts.table(n), most_frequent(text.ids, text.counts, n, limit)
+def _frequencies(text: CorpusStream, n: int, best: Rows) -> pd.DataFrame:
+    """Return the most frequent n-grams of an order, by their rows, as text."""
+    table = text.counts.table(n)
     ngrams = [
         text.corpus.vocab.join(text.tokens[index] for index in ngram)
         for ngram in table.tokens_of(best)
@@ -190,14 +199,13 @@ def _most_frequent(text: CorpusStream, n: int, limit: int) -> pd.DataFrame:
     return pd.DataFrame({"n": n, "rank": ranks, "ngram": ngrams, "count": table.counts[best]})
 
 
-def most_frequent(ids: Ids, counts: NgramCounts, order: int, limit: int) -> Rows:
-    """Return the rows of the ``limit`` most frequent n-grams of an order, ties by first appearance.
+def most_frequent(ids: Ids, counts: NgramCounts, order: int, highest: NDArray[np.integer]) -> Rows:
+    """Return the rows of the most frequent n-grams of an order, ties by first appearance.
 
-    ``ids`` are the text that was counted. Rows that never occur are left out.
+    ``ids`` are the text that was counted. ``highest`` are the counts of these n-grams, falling.
     """
     table = counts.table(order)
-    smallest = np.partition(table.counts, -min(limit, len(table)))[-min(limit, len(table))]
-    candidates = np.flatnonzero(table.counts >= max(smallest, 1))
+    candidates = np.flatnonzero(table.counts >= highest[-1])
     # Tables of the candidates and their prefixes alone: in these it is fast to look up a whole
     # text.
     ngrams, vocab_size = table.tokens_of(candidates), counts.vocab_size
@@ -209,7 +217,12 @@ def most_frequent(ids: Ids, counts: NgramCounts, order: int, limit: int) -> Rows
         )
         arrays.append((keys, sizes))
     firsts = first_positions(ids, NgramCounts(arrays), order)[rows]
-    return candidates[np.lexsort((firsts, -table.counts[candidates].astype(np.int64)))][:limit]
+    return candidates[_ranked(table.counts[candidates], firsts)][: len(highest)]
+
+
+def _ranked(counts: NDArray[np.integer], firsts: Rows) -> Rows:
+    """Return the indices of some counts, the highest first, ties by first appearance."""
+    return np.lexsort((firsts, -counts.astype(np.int64)))
 
 
 def _head(text: CorpusStream, ranked: Rows) -> dict[str, Any]:
