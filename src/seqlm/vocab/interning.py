@@ -6,9 +6,7 @@ from numpy.typing import NDArray
 from seqlm.core.compiling import compiled
 from seqlm.core.text import LINE_END, SPACE, TAB
 
-Bytes = NDArray[np.uint8]
-Ints = NDArray[np.int32]
-Longs = NDArray[np.int64]
+Ints = NDArray[np.integer]
 _FACTOR = 1_000_003
 """Of a word's hash: odd, and large enough to spread words of a few letters."""
 
@@ -25,7 +23,7 @@ def number_words(text: bytes) -> tuple[Ints, list[str]]:
 
 
 @compiled(nogil=True)
-def _number(text: Bytes, slots: Ints, numbers: Ints, spans: Longs) -> tuple[int, int]:
+def _number(text: Ints, slots: Ints, numbers: Ints, spans: Ints) -> tuple[int, int]:
     """Write to ``numbers`` that of each word, and to ``spans`` where the word of each number begins
     and ends; return how many there are of both.
 
@@ -51,7 +49,7 @@ def _number(text: Bytes, slots: Ints, numbers: Ints, spans: Longs) -> tuple[int,
 
 
 @compiled(nogil=True)
-def _is_at(text: Bytes, begin: int, end: int, span: Longs) -> bool:
+def _is_at(text: Ints, begin: int, end: int, span: Ints) -> bool:
     """Return whether a word is the one at a span before it."""
     same = 0
     while same < end - begin and text[begin + same] == text[span[0] + same]:
