@@ -8,11 +8,11 @@ see only the training split.
 import math
 from dataclasses import dataclass
 from functools import partial
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pandas as pd
 from numpy.typing import NDArray
 
 from seqlm.core.elementary import log
@@ -31,6 +31,8 @@ _HEAD, _FIRST_IDS, _NUM_RANKS = 10, 64, 400
 _MIN_FREQS = (1, 2, 3, 5, 10, 20, 50, 100)
 _BLOCK = 1 << 20
 """Tokens that are looked up at once, so that a large text needs little memory."""
+
+TableRows = list[dict[str, Any]]
 
 
 def fit_zipf(counts: NDArray[Any], min_count: int = 2) -> dict[str, float]:
@@ -59,8 +61,8 @@ def fit_zipf(counts: NDArray[Any], min_count: int = 2) -> dict[str, float]:
 
 def vocabulary_growth(
     firsts: NDArray[np.int64], num_tokens: int, num_points: int = 60
-) -> tuple[pd.DataFrame, float]:
-    """Return numbers of ``tokens`` read with the ``distinct`` ones among them, and Heaps' exponent
+) -> tuple[TableRows, float]:
+    """Return rows of ``tokens`` read and the ``distinct`` ones among them, and Heaps' exponent
     beta.
 
     ``firsts`` has the position at which each distinct token first occurs in a text of
@@ -73,7 +75,8 @@ def vocabulary_growth(
     # Divided by the last, equal numbers have logarithms of 0 and a slope of exactly 0.
     logs = log(lengths[used]), log(distinct[used] / distinct[-1])
     beta = float(np.polyfit(*logs, 1)[0]) if len(lengths) > 2 else math.nan
-    return pd.DataFrame({"tokens": lengths, "distinct": distinct}), beta
+    rows = zip(lengths.tolist(), distinct.tolist(), strict=True)
+    return [{"tokens": tokens, "distinct": seen} for tokens, seen in rows], beta
 
 
 @dataclass(frozen=True)
@@ -127,7 +130,7 @@ def first_positions(ids: Ids, counts: NgramCounts, order: int) -> Rows:
 
 
 def describe(text: CorpusStream, num_frequent: int = 100) -> dict[str, Any]:
-    """Return the tables of a text by name: frames for CSV, mappings for JSON."""
+    """Return the tables of a text by name: rows for CSV, mappings for JSON."""
     orders = list(range(1, text.counts.max_order + 1))
     counts = list(imap(_descending_counts, text.counts.tables))
     fits = imap(lambda counts: fit_zipf(counts) if len(counts) >= 2 else None, counts)
@@ -140,21 +143,23 @@ def describe(text: CorpusStream, num_frequent: int = 100) -> dict[str, Any]:
     best = [ranked[:num_frequent], *frequent]
     vocab_size, seen = len(ranked) + 1, [len(of_order) for of_order in counts]  # with <unk>
     kept = [int(np.count_nonzero(counts[0] >= least)) for least in _MIN_FREQS]
-    storage = pd.DataFrame(
-        {"n": orders, "full_table": [vocab_size**n for n in orders], "seen": seen}
-    )
+    sizes = zip(orders, (vocab_size**n for n in orders), seen, strict=True)
     return {
-        "frequencies": pd.concat(map(partial(_frequencies, text), orders, best)),
-        "zipf": pd.concat(map(_zipf_curve, orders, counts)),
+        "frequencies": list(chain.from_iterable(map(partial(_frequencies, text), orders, best))),
+        "zipf": list(chain.from_iterable(map(_zipf_curve, orders, counts))),
         "growth": growth,
-        "min_freq": pd.DataFrame(  # exercise 8.2-2
+        "min_freq": [  # exercise 8.2-2
             {
-                "min_freq": _MIN_FREQS,
-                "vocabulary_size": [size + 1 for size in kept],
-                "unknown_share": [counts[0][size:].sum() / len(text.ids) for size in kept],
+                "min_freq": least,
+                "vocabulary_size": size + 1,
+                "unknown_share": counts[0][size:].sum() / len(text.ids),
             }
-        ),
-        "storage": storage.assign(share=storage["seen"] / storage["full_table"]),
+            for least, size in zip(_MIN_FREQS, kept, strict=True)
+        ],
+        "storage": [
+            {"n": n, "full_table": full, "seen": size, "share": size / full}
+            for n, full, size in sizes
+        ],
         "summary": {
             "tokens": len(text.ids),
             "vocabulary_size": vocab_size,
@@ -173,21 +178,25 @@ def _descending_counts(table: Table) -> NDArray[Any]:
     return np.sort(counts[counts > 0].astype(np.min_scalar_type(counts.max(initial=0))))[::-1]
 
 
-def _zipf_curve(n: int, counts: NDArray[Any]) -> pd.DataFrame:
+def _zipf_curve(n: int, counts: NDArray[Any]) -> TableRows:
     """Return as many ranks, with their counts, as draw a curve on a logarithmic axis."""
     ranks = np.unique(np.geomspace(1, len(counts), _NUM_RANKS).round().astype(np.int64))
-    return pd.DataFrame({"n": n, "rank": ranks, "count": counts[ranks - 1]})
+    return [{"n": n, "rank": rank, "count": counts[rank - 1]} for rank in ranks.tolist()]
 
 
-def _frequencies(text: CorpusStream, n: int, best: Rows) -> pd.DataFrame:
+def _frequencies(text: CorpusStream, n: int, best: Rows) -> TableRows:
     """Return the most frequent n-grams of an order, by their rows, as text."""
     table = text.counts.table(n)
-    ngrams = [
-        text.corpus.vocab.join(text.tokens[index] for index in ngram)
-        for ngram in table.tokens_of(best)
+    ngrams = zip(table.tokens_of(best).tolist(), table.counts[best].tolist(), strict=True)
+    return [
+        {
+            "n": n,
+            "rank": rank,
+            "ngram": text.corpus.vocab.join(text.tokens[token] for token in ngram),
+            "count": count,
+        }
+        for rank, (ngram, count) in enumerate(ngrams, start=1)
     ]
-    ranks = range(1, len(best) + 1)
-    return pd.DataFrame({"n": n, "rank": ranks, "ngram": ngrams, "count": table.counts[best]})
 
 
 def most_frequent(ids: Ids, counts: NgramCounts, order: int, highest: NDArray[np.integer]) -> Rows:
