@@ -38,8 +38,9 @@ def test_counts_equal_those_of_a_counter(text: list[int], max_order: int, vocab_
         assert counts.table(n).tokens_of(np.array(counts.starts[n - 1 : n])).tolist() == [text[:n]]
         # Ties by first appearance: that is the order of a Counter.
         ngrams, highest = zip(*expected.most_common(3), strict=True)
-        ranked = counts.table(n).tokens_of(most_frequent(ids, counts, n, np.array(highest)))
-        assert list(map(tuple, ranked.tolist())) == list(ngrams)
+        rows, firsts = most_frequent(ids, counts, n, np.array(highest))
+        assert list(map(tuple, counts.table(n).tokens_of(rows).tolist())) == list(ngrams)
+        assert [tuple(text[start : start + n]) for start in firsts] == list(ngrams)
 
 
 @pytest.mark.parametrize(("num_tokens", "vocab_size"), [(50, 5), (1_300_000, 3000)], ids=["small", "large"])

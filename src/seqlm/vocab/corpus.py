@@ -48,26 +48,27 @@ def intern_texts(
     ids = defaultdict[str, int]()
     ids.default_factory = ids.__len__
 
-    def ids_of(tokens: Iterable[str]) -> NDArray[np.uint32]:
-        return np.fromiter(map(ids.__getitem__, tokens), np.uint32)
-
     def intern(piece: str) -> NDArray[np.integer]:
-        if tokenizer:
-            pretokens = kind.pretokenize(piece, line_separator)
-            found = np.fromiter(chain.from_iterable(map(tokenizer.encode, pretokens)), np.uint32)
-        elif kind.is_character:
+        places: Any = ...
+        if kind.is_character:
             import pandas as pd
 
             text = str(kind.pretokenize(piece, line_separator))
             places, codes = pd.factorize(np.frombuffer(text.encode("utf-32-le"), np.uint32))
-            found = ids_of(map(chr, codes))[places]
-        elif len(piece) > _PIECE // 2:  # shorter ones are read before Numba is imported
+            tokens: Iterable[str] = map(chr, codes)
+        elif not tokenizer and len(piece) > _PIECE // 2:
+            # Others are read before Numba is imported.
             from seqlm.vocab.interning import number_words
 
-            places, words = number_words(piece.encode())
-            found = ids_of(words)[places]
+            places, tokens = number_words(piece.encode())
         else:
-            found = ids_of(kind.pretokenize(piece, line_separator))
+            tokens = kind.pretokenize(piece, line_separator)
+        numbers = (
+            chain.from_iterable(map(tokenizer.encode, tokens))
+            if tokenizer
+            else map(ids.__getitem__, tokens)
+        )
+        found: NDArray[np.integer] = np.fromiter(numbers, np.uint32)[places]
         return found.astype(np.min_scalar_type(found.max(initial=0)))
 
     streams, lengths = [], []

@@ -17,21 +17,21 @@ def number_words(text: bytes) -> tuple[Ints, list[str]]:
     most = len(text) // 2 + 1
     slots, numbers = np.full(1 << most.bit_length(), -1, np.int32), np.empty(most, np.int32)
     spans = np.empty((most, 2), np.int64)
-    num_words, num_distinct = _number(np.frombuffer(text, np.uint8), slots, numbers, spans)
+    num_words, num_distinct = _number(np.frombuffer(text + b" ", np.uint8), slots, numbers, spans)
     words = [text[begin:end].decode() for begin, end in spans[:num_distinct].tolist()]
     return numbers[:num_words], words
 
 
-@compiled(nogil=True)
+@compiled()
 def _number(text: Ints, slots: Ints, numbers: Ints, spans: Ints) -> tuple[int, int]:
     """Write to ``numbers`` that of each word, and to ``spans`` where the word of each number begins
     and ends; return how many there are of both.
 
-    ``slots``, a power of two of -1, become a hash table of numbers.
+    The text ends with a blank. ``slots``, a power of two of -1, become a hash table of numbers.
     """
     num_words = num_distinct = begin = mixed = 0
-    for end in range(len(text) + 1):
-        if end < len(text) and text[end] != SPACE and text[end] != LINE_END and text[end] != TAB:
+    for end in range(len(text)):
+        if text[end] not in (SPACE, LINE_END, TAB):
             mixed = mixed * _FACTOR + text[end]
             continue
         if end > begin:
@@ -48,7 +48,7 @@ def _number(text: Ints, slots: Ints, numbers: Ints, spans: Ints) -> tuple[int, i
     return num_words, num_distinct
 
 
-@compiled(nogil=True)
+@compiled()
 def _is_at(text: Ints, begin: int, end: int, span: Ints) -> bool:
     """Return whether a word is the one at a span before it."""
     same = 0

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from seqlm.core.errors import DataError
-from seqlm.core.threads import default_threads, for_each
+from seqlm.core.threads import for_each
 from seqlm.ngrams.counts.count_tables import BLOCK_ROWS, IDS_AT_ONCE, Ids, NgramCounts
 
 Part = tuple[NDArray[np.integer], NDArray[np.integer]]
@@ -120,7 +120,10 @@ def _packed_in_memory(ids: Ids, vocab_size: int, highest: int) -> list[Part]:
     # Smaller integers are sorted in half the time.
     dtype = np.uint32 if vocab_size**highest <= 2**32 else np.int64
     keys = _keys(_columns(ids, highest), vocab_size, dtype)
-    _sort(keys)
+    # Half of them in each of two threads.
+    middle = len(keys) // 2
+    keys.partition(middle)
+    for_each(np.ndarray.sort, ((half,) for half in (keys[:middle], keys[middle:])))
     borders = _borders(keys)
     keys, counts = keys[borders[:-1]].astype(np.int64, copy=False), np.diff(borders)
     packed = [(keys, counts)]
@@ -135,14 +138,6 @@ def _packed_in_memory(ids: Ids, vocab_size: int, highest: int) -> list[Part]:
         counts[row] += 1
         packed.append((keys, counts))
     return packed[::-1]
-
-
-def _sort(keys: NDArray[np.integer]) -> None:
-    """Sort keys in place, a part in each thread."""
-    num_threads = default_threads()
-    cuts = [len(keys) * part // num_threads for part in range(1, num_threads)]
-    keys.partition(cuts)
-    for_each(np.ndarray.sort, ((part,) for part in np.split(keys, cuts)))
 
 
 def _replace_prefixes_by_rows(

@@ -7,8 +7,6 @@ see only the training split.
 
 import math
 from dataclasses import dataclass
-from functools import partial
-from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -134,19 +132,18 @@ def describe(text: CorpusStream, num_frequent: int = 100) -> dict[str, Any]:
     orders = list(range(1, text.counts.max_order + 1))
     counts = list(imap(_descending_counts, text.counts.tables))
     fits = imap(lambda counts: fit_zipf(counts) if len(counts) >= 2 else None, counts)
-    firsts = first_positions(text.ids, text.counts, 1)
-    ranked = _ranked(text.counts.table(1).counts, firsts)[: len(counts[0])]
-    growth, beta = vocabulary_growth(firsts[ranked], len(text.ids))
-    frequent = imap(
-        lambda n: most_frequent(text.ids, text.counts, n, counts[n - 1][:num_frequent]), orders[1:]
-    )
-    best = [ranked[:num_frequent], *frequent]
+    highest = [counts[0], *(of_order[:num_frequent] for of_order in counts[1:])]
+    found = imap(lambda n: most_frequent(text.ids, text.counts, n, highest[n - 1]), orders)
+    best, firsts = zip(*found, strict=True)
+    ranked = best[0]
+    growth, beta = vocabulary_growth(firsts[0], len(text.ids))
     vocab_size, seen = len(ranked) + 1, [len(of_order) for of_order in counts]  # with <unk>
     kept = [int(np.count_nonzero(counts[0] >= least)) for least in _MIN_FREQS]
-    sizes = zip(orders, (vocab_size**n for n in orders), seen, strict=True)
     return {
-        "frequencies": list(chain.from_iterable(map(partial(_frequencies, text), orders, best))),
-        "zipf": list(chain.from_iterable(map(_zipf_curve, orders, counts))),
+        "frequencies": [
+            row for n in orders for row in _frequencies(text, n, best[n - 1][:num_frequent])
+        ],
+        "zipf": [row for n in orders for row in _zipf_curve(n, counts[n - 1])],
         "growth": growth,
         "min_freq": [  # exercise 8.2-2
             {
@@ -157,8 +154,8 @@ def describe(text: CorpusStream, num_frequent: int = 100) -> dict[str, Any]:
             for least, size in zip(_MIN_FREQS, kept, strict=True)
         ],
         "storage": [
-            {"n": n, "full_table": full, "seen": size, "share": size / full}
-            for n, full, size in sizes
+            {"n": n, "full_table": vocab_size**n, "seen": size, "share": size / vocab_size**n}
+            for n, size in zip(orders, seen, strict=True)
         ],
         "summary": {
             "tokens": len(text.ids),
@@ -199,30 +196,27 @@ def _frequencies(text: CorpusStream, n: int, best: Rows) -> TableRows:
     ]
 
 
-def most_frequent(ids: Ids, counts: NgramCounts, order: int, highest: NDArray[np.integer]) -> Rows:
-    """Return the rows of the most frequent n-grams of an order, ties by first appearance.
+def most_frequent(
+    ids: Ids, counts: NgramCounts, order: int, highest: NDArray[np.integer]
+) -> tuple[Rows, Rows]:
+    """Return the rows of the most frequent n-grams of an order, ties by first appearance, and the
+    positions of these appearances.
 
     ``ids`` are the text that was counted. ``highest`` are the counts of these n-grams, falling.
     """
     table = counts.table(order)
     candidates = np.flatnonzero(table.counts >= highest[-1])
-    # Tables of the candidates and their prefixes alone: in these it is fast to look up a whole
-    # text.
+    # Tables of the candidates and their prefixes alone, without counts: in these it is fast to look
+    # up a whole text.
     ngrams, vocab_size = table.tokens_of(candidates), counts.vocab_size
     rows = ngrams[:, 0]
     arrays = [(np.arange(vocab_size), np.bincount(rows, minlength=vocab_size))]
     for tokens in ngrams.T[1:]:
-        keys, rows, sizes = np.unique(
-            rows * vocab_size + tokens, return_inverse=True, return_counts=True
-        )
-        arrays.append((keys, sizes))
+        keys, rows = np.unique(rows * vocab_size + tokens, return_inverse=True)
+        arrays.append((keys, keys))
     firsts = first_positions(ids, NgramCounts(arrays), order)[rows]
-    return candidates[_ranked(table.counts[candidates], firsts)][: len(highest)]
-
-
-def _ranked(counts: NDArray[np.integer], firsts: Rows) -> Rows:
-    """Return the indices of some counts, the highest first, ties by first appearance."""
-    return np.lexsort((firsts, -counts.astype(np.int64)))
+    ranked = np.lexsort((firsts, -table.counts[candidates].astype(np.int64)))[: len(highest)]
+    return candidates[ranked], firsts[ranked]
 
 
 def _head(text: CorpusStream, ranked: Rows) -> dict[str, Any]:
