@@ -112,9 +112,12 @@ def join_splits(
 
 def first_positions(ids: Ids, counts: NgramCounts, order: int) -> Rows:
     """Return the position at which each n-gram of an order first occurs in a stream; its length
-    for one that does not."""
+    for one that does not.
+
+    The search ends where all have occurred, so it is fast if few, frequent n-grams are counted.
+    """
     firsts = np.full(len(counts.table(order)), len(ids))
-    for start in reversed(range(0, len(ids) - order + 1, _BLOCK)):
+    for start in range(0, len(ids) - order + 1, _BLOCK):
         block = np.asarray(ids[start : start + _BLOCK + order - 1], np.int64)
         # Few positions have a token that begins one, fewer go on as one does.
         positions = np.flatnonzero(counts.table(1).counts[block[: len(block) - order + 1]])
@@ -123,7 +126,10 @@ def first_positions(ids: Ids, counts: NgramCounts, order: int) -> Rows:
             rows = counts.table(n).find(rows, block[positions + n - 1])
             positions, rows = positions[rows >= 0], rows[rows >= 0]
         # The last one first: of several assignments to one place, the last one holds.
-        firsts[rows[::-1]] = positions[::-1] + start
+        new = np.flatnonzero(firsts[rows] == len(ids))[::-1]
+        firsts[rows[new]] = positions[new] + start
+        if len(ids) not in firsts:
+            break
     return firsts
 
 
