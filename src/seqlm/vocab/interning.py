@@ -28,33 +28,32 @@ def _number(text: Ints, slots: Ints, numbers: Ints, starts: Ints, known: Ints) -
 
     ``slots``, a power of two of -1, become a hash table of numbers.
     """
-    num_words = num_distinct = size = begin = mixed = 0
-    for end in range(len(text)):
-        if text[end] not in (SPACE, LINE_END, TAB):
-            mixed = mixed * _FACTOR + text[end]
+    num_words = num_distinct = size = end = mixed = 0
+    for byte in text:
+        if byte not in (SPACE, LINE_END, TAB):
+            known[end] = byte  # after the known words, in case that it is new
+            end += 1
+            mixed = mixed * _FACTOR + byte
             continue
-        if end > begin:
+        if end > size:
+            known[end] = LINE_END
             slot = mixed & (len(slots) - 1)
-            while slots[slot] >= 0 and not _is_at(text, begin, end, known, starts[slots[slot]]):
+            while slots[slot] >= 0 and not _are_equal(known, starts[slots[slot]], size):
                 slot = (slot + 1) & (len(slots) - 1)
             if slots[slot] < 0:
                 slots[slot], starts[num_distinct] = num_distinct, size
                 num_distinct += 1
-                for place in range(begin, end):
-                    known[size] = text[place]
-                    size += 1
-                known[size] = LINE_END
-                size += 1
+                size = end + 1
             numbers[num_words] = slots[slot]
             num_words += 1
-        begin, mixed = end + 1, 0
+        end, mixed = size, 0
     return num_words, size
 
 
 @compiled()
-def _is_at(text: Ints, begin: int, end: int, known: Ints, start: int) -> bool:
-    """Return whether a word is the one of the line that begins at ``start``."""
-    place = begin
-    while place < end and text[place] == known[start + place - begin]:
-        place += 1
-    return place == end and known[start + end - begin] == LINE_END
+def _are_equal(lines: Ints, one: int, other: int) -> bool:
+    """Return whether the lines that begin at two places are equal."""
+    while lines[one] == lines[other] != LINE_END:
+        one += 1
+        other += 1
+    return lines[one] == lines[other]
