@@ -15,20 +15,22 @@ def number_words(text: bytes) -> tuple[Ints, list[str]]:
     """Return each word of a text as a number, and the word of each number; numbers are given by
     first appearance. The text is in UTF-8, and a blank ends it."""
     most = len(text) // 2
-    slots, numbers = np.full(1 << most.bit_length(), -1, np.int32), np.empty(most, np.int32)
-    starts, known = np.empty(most, np.int64), np.empty(len(text), np.uint8)
-    num_words, size = _number(np.frombuffer(text, np.uint8), slots, numbers, starts, known)
-    return numbers[:num_words], known[:size].tobytes().decode().split("\n")[:-1]
+    slots, places = np.full(1 << most.bit_length(), -1, np.int32), np.empty(most, np.int32)
+    known = np.empty(len(text), np.uint8)
+    num_words, size = _intern(np.frombuffer(text, np.uint8), slots, places, known)
+    known = known[:size]
+    numbers = np.cumsum(known == LINE_END)[places[:num_words]]
+    return numbers, known.tobytes().decode().split("\n")[:-1]
 
 
 @compiled()
-def _number(text: Ints, slots: Ints, numbers: Ints, starts: Ints, known: Ints) -> tuple[int, int]:
-    """Write to ``numbers`` that of each word, and to ``known`` the word of each number as a line,
-    which begins at one of ``starts``; return how many words and how many bytes there are.
+def _intern(text: Ints, slots: Ints, places: Ints, known: Ints) -> tuple[int, int]:
+    """Write each distinct word as a line to ``known``, and where the line of each word begins to
+    ``places``; return how many words and how many bytes there are.
 
-    ``slots``, a power of two of -1, become a hash table of numbers.
+    ``slots``, a power of two of -1, become a hash table of these places.
     """
-    num_words = num_distinct = size = end = mixed = 0
+    num_words = size = end = mixed = 0
     for byte in text:
         if byte not in (SPACE, LINE_END, TAB):
             known[end] = byte  # after the known words, in case that it is new
@@ -38,13 +40,12 @@ def _number(text: Ints, slots: Ints, numbers: Ints, starts: Ints, known: Ints) -
         if end > size:
             known[end] = LINE_END
             slot = mixed & (len(slots) - 1)
-            while slots[slot] >= 0 and not _are_equal(known, starts[slots[slot]], size):
+            while slots[slot] >= 0 and not _are_equal(known, slots[slot], size):
                 slot = (slot + 1) & (len(slots) - 1)
             if slots[slot] < 0:
-                slots[slot], starts[num_distinct] = num_distinct, size
-                num_distinct += 1
+                slots[slot] = size
                 size = end + 1
-            numbers[num_words] = slots[slot]
+            places[num_words] = slots[slot]
             num_words += 1
         end, mixed = size, 0
     return num_words, size

@@ -123,7 +123,7 @@ def _packed_in_memory(ids: Ids, vocab_size: int, highest: int) -> list[Part]:
     # Half of them in each of two threads.
     middle = len(keys) // 2
     keys.partition(middle)
-    for_each(np.ndarray.sort, ((half,) for half in (keys[:middle], keys[middle:])))
+    for_each(np.ndarray.sort, [(keys[:middle],), (keys[middle:],)])
     borders = _borders(keys)
     keys, counts = keys[borders[:-1]].astype(np.int64, copy=False), np.diff(borders)
     packed = [(keys, counts)]

@@ -68,7 +68,7 @@ def vocabulary_growth(
     slope of the line through the logarithms, without the first twentieth of the points.
     """
     lengths = np.unique(np.geomspace(1, num_tokens, num_points).astype(np.int64))
-    distinct = np.searchsorted(np.sort(firsts), lengths).astype(np.int64)
+    distinct = np.searchsorted(np.sort(firsts), lengths)
     used = slice(len(lengths) // 20, None)
     # Divided by the last, equal numbers have logarithms of 0 and a slope of exactly 0.
     logs = log(lengths[used]), log(distinct[used] / distinct[-1])
@@ -144,7 +144,6 @@ def describe(text: CorpusStream, num_frequent: int = 100) -> dict[str, Any]:
     ranked = best[0]
     growth, beta = vocabulary_growth(firsts[0], len(text.ids))
     vocab_size, seen = len(ranked) + 1, [len(of_order) for of_order in counts]  # with <unk>
-    kept = [int(np.count_nonzero(counts[0] >= least)) for least in _MIN_FREQS]
     return {
         "frequencies": [
             row for n in orders for row in _frequencies(text, n, best[n - 1][:num_frequent])
@@ -154,10 +153,10 @@ def describe(text: CorpusStream, num_frequent: int = 100) -> dict[str, Any]:
         "min_freq": [  # exercise 8.2-2
             {
                 "min_freq": least,
-                "vocabulary_size": size + 1,
-                "unknown_share": counts[0][size:].sum() / len(text.ids),
+                "vocabulary_size": 1 + np.count_nonzero(counts[0] >= least),
+                "unknown_share": counts[0][counts[0] < least].sum() / len(text.ids),
             }
-            for least, size in zip(_MIN_FREQS, kept, strict=True)
+            for least in _MIN_FREQS
         ],
         "storage": [
             {"n": n, "full_table": vocab_size**n, "seen": size, "share": size / vocab_size**n}
