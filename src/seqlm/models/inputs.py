@@ -1,6 +1,5 @@
 """What users give to a model: texts, words, groups and contexts."""
 
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,7 +19,6 @@ Space = Literal["before", "after"]
 it follows."""
 Texts = Iterable[str]
 """Several texts, such as a list or a column of a table; they have an order."""
-_SURROGATE = re.compile("[\ud800-\udfff]")
 _BYTE_ORDER_MARK = "\ufeff"
 
 
@@ -158,9 +156,12 @@ def require_text(value: object, what: str) -> str:
     for an unpaired surrogate, which UTF-8 cannot encode."""
     if not isinstance(value, str):
         raise ParamsError(f"{what} must be a string, {_problem(value)}")
-    if surrogate := _SURROGATE.search(value):
-        position = f"{surrogate[0]!r}, at position {surrogate.start()}"
-        raise DataError(f"{what} contains an unpaired surrogate, {position}: remove or replace it")
+    try:
+        value.encode()
+    except UnicodeEncodeError as error:
+        position = f"{value[error.start]!r}, at position {error.start}"
+        problem = f"contains an unpaired surrogate, {position}: remove or replace it"
+        raise DataError(f"{what} {problem}") from error
     return value.removeprefix(_BYTE_ORDER_MARK)
 
 
