@@ -14,7 +14,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from seqlm.core.errors import DataError
-from seqlm.core.threads import for_each
 from seqlm.ngrams.counts.count_tables import BLOCK_ROWS, IDS_AT_ONCE, Ids, NgramCounts
 
 Part = tuple[NDArray[np.integer], NDArray[np.integer]]
@@ -120,10 +119,7 @@ def _packed_in_memory(ids: Ids, vocab_size: int, highest: int) -> list[Part]:
     # Smaller integers are sorted in half the time.
     dtype = np.uint32 if vocab_size**highest <= 2**32 else np.int64
     keys = _keys(_columns(ids, highest), vocab_size, dtype)
-    # Half of them in each of two threads.
-    middle = len(keys) // 2
-    keys.partition(middle)
-    for_each(np.ndarray.sort, [(keys[:middle],), (keys[middle:],)])
+    keys.sort()
     borders = _borders(keys)
     keys, counts = keys[borders[:-1]].astype(np.int64, copy=False), np.diff(borders)
     packed = [(keys, counts)]

@@ -7,7 +7,6 @@ from numpy.typing import NDArray
 
 from seqlm.core.elementary import log
 from seqlm.core.metrics import perplexity
-from seqlm.core.threads import imap
 from seqlm.ngrams.counts.count_tables import Ids, NgramCounts, Probs
 from seqlm.ngrams.models.base import Uniform
 from seqlm.ngrams.models.kneser_ney import KneserNey
@@ -83,8 +82,8 @@ def _perplexities(
     """
     start = len(lower) - len(seen)
     first_nll, back = -log(lower[:start]).sum(), back[start:]
-    nll = imap(
-        lambda epsilon: first_nll - log((seen + epsilon * back) / (totals + epsilon)).sum(),
-        _EPSILON_GRID,
-    )
+    nll = [
+        first_nll - log((seen + epsilon * back) / (totals + epsilon)).sum()
+        for epsilon in _EPSILON_GRID
+    ]
     return [perplexity(float(total) / len(lower), 1) for total in nll]

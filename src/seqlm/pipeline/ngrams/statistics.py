@@ -194,7 +194,7 @@ def _frequencies(text: CorpusStream, n: int, best: Rows) -> TableRows:
         {
             "n": n,
             "rank": rank,
-            "ngram": text.corpus.vocab.join(text.tokens[token] for token in ngram),
+            "ngram": text.corpus.vocab.join(map(text.tokens.__getitem__, ngram)),
             "count": count,
         }
         for rank, (ngram, count) in enumerate(ngrams, start=1)
