@@ -1,6 +1,5 @@
 """Real full disks; tests are skipped if this system does not allow making them."""
 
-import os
 import shutil
 import subprocess
 from collections.abc import Iterator
@@ -32,14 +31,3 @@ def fill(disk: Path) -> Path:
         except OSError:
             pass
     return filler
-
-
-def as_owner() -> list[str]:
-    """Return a prefix that makes a command obey permissions, which root does not."""
-    if os.name == "nt":
-        pytest.skip("this system has other permissions")
-    if os.getuid():
-        return []
-    if not shutil.which("setpriv"):
-        pytest.skip("only setpriv makes root obey permissions")
-    return ["setpriv", "--bounding-set", "-dac_override,-dac_read_search"]

@@ -1,5 +1,6 @@
 """What users give to a model: texts, words, groups and contexts."""
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,6 +20,7 @@ Space = Literal["before", "after"]
 it follows."""
 Texts = Iterable[str]
 """Several texts, such as a list or a column of a table; they have an order."""
+_SURROGATE = re.compile("[\ud800-\udfff]")
 _BYTE_ORDER_MARK = "\ufeff"
 
 
@@ -156,12 +158,9 @@ def require_text(value: object, what: str) -> str:
     for an unpaired surrogate, which UTF-8 cannot encode."""
     if not isinstance(value, str):
         raise ParamsError(f"{what} must be a string, {_problem(value)}")
-    try:
-        value.encode()
-    except UnicodeEncodeError as error:
-        position = f"{value[error.start]!r}, at position {error.start}"
-        problem = f"contains an unpaired surrogate, {position}: remove or replace it"
-        raise DataError(f"{what} {problem}") from error
+    if not value.isascii() and (surrogate := _SURROGATE.search(value)):
+        position = f"{surrogate[0]!r}, at position {surrogate.start()}"
+        raise DataError(f"{what} contains an unpaired surrogate, {position}: remove or replace it")
     return value.removeprefix(_BYTE_ORDER_MARK)
 
 
@@ -190,7 +189,9 @@ def require_texts(value: object, what: str) -> tuple[list[str], bool]:
 
 def broadcast_contexts(context: object, texts: Sequence[str]) -> list[str]:
     """Return the context of each of some texts. Raises ParamsError if there are more or fewer."""
-    contexts, is_single = require_texts("" if context is None else context, "the context")
+    if context is None:
+        return [""] * len(texts)
+    contexts, is_single = require_texts(context, "the context")
     if is_single:
         return contexts * len(texts)
     require_same_length("text", texts, "context", contexts)
