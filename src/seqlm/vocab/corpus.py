@@ -12,6 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import chain
+from operator import methodcaller
 from pathlib import Path
 from typing import Any
 
@@ -49,23 +50,31 @@ def intern_texts(
     ids.default_factory = ids.__len__
 
     def intern(piece: str) -> NDArray[np.integer]:
-        tokens = kind.pretokenize(piece, line_separator)
-        if tokenizer:
-            found = np.fromiter(chain.from_iterable(map(tokenizer.encode, tokens)), np.uint32)
-        elif kind.is_character:
+        places: Any = ...
+        if kind.is_character:
             import pandas as pd
 
-            places, characters = pd.factorize(
-                np.frombuffer(str(tokens).encode("utf-32-le"), np.uint32)
-            )
-            found = np.array([ids[chr(code)] for code in characters], np.uint32)[places]
+            text = str(kind.pretokenize(piece, line_separator))
+            places, codes = pd.factorize(np.frombuffer(text.encode("utf-32-le"), np.uint32))
+            tokens: Iterable[str] = map(chr, codes)
+        elif not tokenizer and len(piece) > _PIECE // 2:
+            # Others are read before Numba is imported.
+            from seqlm.vocab.interning import number_words
+
+            places, tokens = number_words(f"{piece}\n".encode())
         else:
-            found = np.fromiter(map(ids.__getitem__, tokens), np.uint32)
+            tokens = kind.pretokenize(piece, line_separator)
+        numbers = (
+            chain.from_iterable(map(tokenizer.encode, tokens))
+            if tokenizer
+            else map(ids.__getitem__, tokens)
+        )
+        found: NDArray[np.integer] = np.fromiter(numbers, np.uint32)[places]
         return found.astype(np.min_scalar_type(found.max(initial=0)))
 
     streams, lengths = [], []
-    for text in texts:
-        content = text.removesuffix("\n")
+    # No second copy of a text is kept.
+    for content in map(methodcaller("removesuffix", "\n"), texts):
         streams.append(list(map(intern, pieces(content))))
         lengths.append(len(content) + content.count("\n") * (len(line_separator) - 1))
     return tokenizer.tokens if tokenizer else list(ids), streams, lengths
@@ -103,10 +112,10 @@ def build_corpus(
     size = sum(path.stat().st_size for path in texts.values() if path.exists())
     require_memory(size * _MEMORY_PER_BYTE, f"a text of {size / 1e9:.1f} GB")
     found = token_kind(kind)
+    separators = found.separators(read_text(texts["train"]), line_separator)
     seen, streams, lengths = intern_texts(
         map(read_text, texts.values()), found, line_separator, tokenizer
     )
-    separators = found.separators(read_text(texts["train"]), line_separator)
     tokens, counts, ids = choose_tokens(found, seen, streams[0], min_freq)
     is_unknown, splits, digests = ids == 0, {}, {}
     numbers = (np.cumsum(is_unknown) - 1).astype(np.uint32)

@@ -153,7 +153,9 @@ def choose_engine(
     if spark is not None:
         return Spark(memory or 1 << 30, folder, spark)
     memory = memory or int(machine_memory() * _SHARE_OF_MACHINE)
-    return None if bytes_needed(ids, vocab_size, max_order) <= memory else DuckDB(memory, folder)
+    most = len(ids) * (_BYTES_OF_KEY + _BYTES_OF_ENTRY * (max_order - 1))
+    fits = most <= memory or bytes_needed(ids, vocab_size, max_order) <= memory
+    return None if fits else DuckDB(memory, folder)
 
 
 def bytes_needed(ids: Ids, vocab_size: int, max_order: int) -> int:
@@ -162,10 +164,9 @@ def bytes_needed(ids: Ids, vocab_size: int, max_order: int) -> int:
     The share of distinct n-grams falls with the length of a text, so the estimate is rather too
     large.
     """
-    if len(ids) <= IDS_AT_ONCE:
-        return len(ids) * (_BYTES_OF_KEY + _BYTES_OF_ENTRY * (max_order - 1))
-    sample = count_ngrams(ids[:IDS_AT_ONCE], vocab_size, max_order)
-    entries = sum(len(table) for table in sample.tables[1:]) / IDS_AT_ONCE
+    sample = ids[:IDS_AT_ONCE]
+    tables = count_ngrams(sample, vocab_size, max_order).tables
+    entries = sum(map(len, tables[1:])) / len(sample)
     return int(len(ids) * (_BYTES_OF_KEY + _BYTES_OF_ENTRY * entries))
 
 

@@ -56,6 +56,9 @@ def tune_epsilons(
     chosen: tuple[float, ...] = ()
     curve: list[dict[str, float]] = []
     for n, contexts, rows in positions:
+        if chosen:
+            lower = Laplace(counts, n - 1, chosen).probs(ids)
+        unigram = lower if n == 2 else unigram
         table = counts.table(n)
         seen = np.where(rows >= 0, table.counts[rows], 0)
         totals = np.where(contexts >= 0, table.context_totals[contexts], 0)
@@ -66,8 +69,6 @@ def tune_epsilons(
             for epsilon, perplexity in tried
         ]
         chosen += (_EPSILON_GRID[int(np.argmin(perplexities))],)
-        lower = Laplace(counts, n, chosen).probs(ids)
-        unigram = lower if n == 1 else unigram
     return chosen, curve
 
 

@@ -11,12 +11,11 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pandas as pd
 from numpy.typing import NDArray
 
 from seqlm.core.elementary import log
 from seqlm.core.threads import imap
-from seqlm.ngrams.counts.count_tables import Ids, NgramCounts, Rows
+from seqlm.ngrams.counts.count_tables import Ids, NgramCounts, Rows, Table
 from seqlm.ngrams.counts.counting import count_ngrams
 from seqlm.pipeline.ngrams.engines import choose_engine
 from seqlm.vocab.corpus import EncodedCorpus
@@ -30,6 +29,8 @@ _HEAD, _FIRST_IDS, _NUM_RANKS = 10, 64, 400
 _MIN_FREQS = (1, 2, 3, 5, 10, 20, 50, 100)
 _BLOCK = 1 << 20
 """Tokens that are looked up at once, so that a large text needs little memory."""
+
+TableRows = list[dict[str, Any]]
 
 
 def fit_zipf(counts: NDArray[Any], min_count: int = 2) -> dict[str, float]:
@@ -58,8 +59,8 @@ def fit_zipf(counts: NDArray[Any], min_count: int = 2) -> dict[str, float]:
 
 def vocabulary_growth(
     firsts: NDArray[np.int64], num_tokens: int, num_points: int = 60
-) -> tuple[pd.DataFrame, float]:
-    """Return numbers of ``tokens`` read with the ``distinct`` ones among them, and Heaps' exponent
+) -> tuple[TableRows, float]:
+    """Return rows of ``tokens`` read and the ``distinct`` ones among them, and Heaps' exponent
     beta.
 
     ``firsts`` has the position at which each distinct token first occurs in a text of
@@ -67,12 +68,13 @@ def vocabulary_growth(
     slope of the line through the logarithms, without the first twentieth of the points.
     """
     lengths = np.unique(np.geomspace(1, num_tokens, num_points).astype(np.int64))
-    distinct = np.searchsorted(np.sort(firsts), lengths).astype(np.int64)
+    distinct = np.searchsorted(np.sort(firsts), lengths)
     used = slice(len(lengths) // 20, None)
     # Divided by the last, equal numbers have logarithms of 0 and a slope of exactly 0.
     logs = log(lengths[used]), log(distinct[used] / distinct[-1])
     beta = float(np.polyfit(*logs, 1)[0]) if len(lengths) > 2 else math.nan
-    return pd.DataFrame({"tokens": lengths, "distinct": distinct}), beta
+    rows = zip(lengths.tolist(), distinct.tolist(), strict=True)
+    return [{"tokens": tokens, "distinct": seen} for tokens, seen in rows], beta
 
 
 @dataclass(frozen=True)
@@ -108,53 +110,58 @@ def join_splits(
     return CorpusStream(corpus, tokens, ids, count_ngrams(ids, len(tokens), order, engine))
 
 
-NOWHERE = int(np.iinfo(np.int64).max)
-
-
 def first_positions(ids: Ids, counts: NgramCounts, order: int) -> Rows:
-    """Return the position at which each n-gram of an order first occurs in a stream;
-    :data:`NOWHERE` if it does not.
+    """Return the position at which each n-gram of an order first occurs in a stream; its length
+    for one that does not.
 
     The search ends where all have occurred, so it is fast if few, frequent n-grams are counted.
     """
-    firsts = np.full(len(counts.table(order)), NOWHERE)
+    firsts = np.full(len(counts.table(order)), len(ids))
     for start in range(0, len(ids) - order + 1, _BLOCK):
-        rows = counts.rows_of(ids[start : start + _BLOCK + order - 1], order)[-1]
+        block = np.asarray(ids[start : start + _BLOCK + order - 1], np.int64)
+        # Few positions have a token that begins one, fewer go on as one does.
+        positions = np.flatnonzero(counts.table(1).counts[block[: len(block) - order + 1]])
+        rows = block[positions]
+        for n in range(2, order + 1):
+            rows = counts.table(n).find(rows, block[positions + n - 1])
+            positions, rows = positions[rows >= 0], rows[rows >= 0]
         # The last one first: of several assignments to one place, the last one holds.
-        new = np.flatnonzero((rows >= 0) & (firsts[rows] == NOWHERE))[::-1]
-        firsts[rows[new]] = new + start
-        if NOWHERE not in firsts:
+        new = np.flatnonzero(firsts[rows] == len(ids))[::-1]
+        firsts[rows[new]] = positions[new] + start
+        if len(ids) not in firsts:
             break
     return firsts
 
 
 def describe(text: CorpusStream, num_frequent: int = 100) -> dict[str, Any]:
-    """Return the tables of a text by name: frames for CSV, mappings for JSON."""
+    """Return the tables of a text by name: rows for CSV, mappings for JSON."""
     orders = list(range(1, text.counts.max_order + 1))
-    frequencies = list(imap(lambda n: _most_frequent(text, n, num_frequent), orders))
-    counts = list(imap(lambda n: _descending_counts(text, n), orders))
+    counts = list(imap(_descending_counts, text.counts.tables))
     fits = imap(lambda counts: fit_zipf(counts) if len(counts) >= 2 else None, counts)
-    ranked = most_frequent(text.ids, text.counts, 1, len(text.tokens))
-    growth, beta = vocabulary_growth(
-        first_positions(text.ids, text.counts, 1)[ranked], len(text.ids)
-    )
+    highest = [counts[0], *(of_order[:num_frequent] for of_order in counts[1:])]
+    found = imap(lambda n: most_frequent(text.ids, text.counts, n, highest[n - 1]), orders)
+    best, firsts = zip(*found, strict=True)
+    ranked = best[0]
+    growth, beta = vocabulary_growth(firsts[0], len(text.ids))
     vocab_size, seen = len(ranked) + 1, [len(of_order) for of_order in counts]  # with <unk>
-    kept = [int(np.count_nonzero(counts[0] >= least)) for least in _MIN_FREQS]
-    storage = pd.DataFrame(
-        {"n": orders, "full_table": [vocab_size**n for n in orders], "seen": seen}
-    )
     return {
-        "frequencies": pd.concat(frequencies),
-        "zipf": pd.concat(map(_zipf_curve, orders, counts)),
+        "frequencies": [
+            row for n in orders for row in _frequencies(text, n, best[n - 1][:num_frequent])
+        ],
+        "zipf": [row for n in orders for row in _zipf_curve(n, counts[n - 1])],
         "growth": growth,
-        "min_freq": pd.DataFrame(  # exercise 8.2-2
+        "min_freq": [  # exercise 8.2-2
             {
-                "min_freq": _MIN_FREQS,
-                "vocabulary_size": [size + 1 for size in kept],
-                "unknown_share": [counts[0][size:].sum() / len(text.ids) for size in kept],
+                "min_freq": least,
+                "vocabulary_size": 1 + np.count_nonzero(counts[0] >= least),
+                "unknown_share": counts[0][counts[0] < least].sum() / len(text.ids),
             }
-        ),
-        "storage": storage.assign(share=storage["seen"] / storage["full_table"]),
+            for least in _MIN_FREQS
+        ],
+        "storage": [
+            {"n": n, "full_table": vocab_size**n, "seen": size, "share": size / vocab_size**n}
+            for n, size in zip(orders, seen, strict=True)
+        ],
         "summary": {
             "tokens": len(text.ids),
             "vocabulary_size": vocab_size,
@@ -166,50 +173,55 @@ def describe(text: CorpusStream, num_frequent: int = 100) -> dict[str, Any]:
     }
 
 
-def _descending_counts(text: CorpusStream, n: int) -> NDArray[Any]:
+def _descending_counts(table: Table) -> NDArray[Any]:
     """Return the counts of an order in descending order, without those of 0."""
-    counts = text.counts.table(n).counts
+    counts = table.counts
     # The smallest type: a large text has tens of millions of distinct n-grams.
     return np.sort(counts[counts > 0].astype(np.min_scalar_type(counts.max(initial=0))))[::-1]
 
 
-def _zipf_curve(n: int, counts: NDArray[Any]) -> pd.DataFrame:
+def _zipf_curve(n: int, counts: NDArray[Any]) -> TableRows:
     """Return as many ranks, with their counts, as draw a curve on a logarithmic axis."""
     ranks = np.unique(np.geomspace(1, len(counts), _NUM_RANKS).round().astype(np.int64))
-    return pd.DataFrame({"n": n, "rank": ranks, "count": counts[ranks - 1]})
+    return [{"n": n, "rank": rank, "count": counts[rank - 1]} for rank in ranks.tolist()]
 
 
-def _most_frequent(text: CorpusStream, n: int, limit: int) -> pd.DataFrame:
-    """Return the most frequent n-grams of an order as text."""
-    table, best = text.counts.table(n), most_frequent(text.ids, text.counts, n, limit)
-    ngrams = [
-        text.corpus.vocab.join(text.tokens[index] for index in ngram)
-        for ngram in table.tokens_of(best)
+def _frequencies(text: CorpusStream, n: int, best: Rows) -> TableRows:
+    """Return the most frequent n-grams of an order, by their rows, as text."""
+    table = text.counts.table(n)
+    ngrams = zip(table.tokens_of(best).tolist(), table.counts[best].tolist(), strict=True)
+    return [
+        {
+            "n": n,
+            "rank": rank,
+            "ngram": text.corpus.vocab.join(map(text.tokens.__getitem__, ngram)),
+            "count": count,
+        }
+        for rank, (ngram, count) in enumerate(ngrams, start=1)
     ]
-    ranks = range(1, len(best) + 1)
-    return pd.DataFrame({"n": n, "rank": ranks, "ngram": ngrams, "count": table.counts[best]})
 
 
-def most_frequent(ids: Ids, counts: NgramCounts, order: int, limit: int) -> Rows:
-    """Return the rows of the ``limit`` most frequent n-grams of an order, ties by first appearance.
+def most_frequent(
+    ids: Ids, counts: NgramCounts, order: int, highest: NDArray[np.integer]
+) -> tuple[Rows, Rows]:
+    """Return the rows of the most frequent n-grams of an order, ties by first appearance, and the
+    positions of these appearances.
 
-    ``ids`` are the text that was counted. Rows that never occur are left out.
+    ``ids`` are the text that was counted. ``highest`` are the counts of these n-grams, falling.
     """
     table = counts.table(order)
-    smallest = np.partition(table.counts, -min(limit, len(table)))[-min(limit, len(table))]
-    candidates = np.flatnonzero(table.counts >= max(smallest, 1))
-    # Tables of the candidates and their prefixes alone: in these it is fast to look up a whole
-    # text.
+    candidates = np.flatnonzero(table.counts >= highest[-1])
+    # Tables of the candidates and their prefixes alone, without counts: in these it is fast to look
+    # up a whole text.
     ngrams, vocab_size = table.tokens_of(candidates), counts.vocab_size
     rows = ngrams[:, 0]
     arrays = [(np.arange(vocab_size), np.bincount(rows, minlength=vocab_size))]
     for tokens in ngrams.T[1:]:
-        keys, rows, sizes = np.unique(
-            rows * vocab_size + tokens, return_inverse=True, return_counts=True
-        )
-        arrays.append((keys, sizes))
+        keys, rows = np.unique(rows * vocab_size + tokens, return_inverse=True)
+        arrays.append((keys, keys))
     firsts = first_positions(ids, NgramCounts(arrays), order)[rows]
-    return candidates[np.lexsort((firsts, -table.counts[candidates].astype(np.int64)))][:limit]
+    ranked = np.lexsort((firsts, -table.counts[candidates].astype(np.int64)))[: len(highest)]
+    return candidates[ranked], firsts[ranked]
 
 
 def _head(text: CorpusStream, ranked: Rows) -> dict[str, Any]:
