@@ -38,9 +38,9 @@ def layout(tmp_path: Path) -> Layout:
 def test_the_stage_describes_the_whole_text_and_counts_train(
     run_stage: RunStage, layout: Layout, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    # Both need a little more than the memory of the settings; instead of DuckDB, memory counts them.
+    # Both need more than the memory of the settings; instead of DuckDB, memory counts them.
     limits: list[int] = []
-    monkeypatch.setattr(engines, "bytes_needed", lambda *_: 2**29 + 1)
+    monkeypatch.setattr(engines, "_BYTES_OF_KEY", 2**29)
     monkeypatch.setattr(engines, "DuckDB", lambda memory, _: limits.append(memory))
     change_params(layout.params, {"ngrams.memory": 2**29})
     succeeded(run_stage("ngrams", "--kind", "word"))
