@@ -22,6 +22,7 @@ SKIPPED = {
     "dvc exp run -S download.corpus=tiny_shakespeare": "downloads the corpus",
     "SPARK_MASTER": "needs a cluster",
     "dvc exp run -S NAME=VALUE": "stands for others",
+    "dvc exp run -S '+runs.mine={token: char, model: NAME}'": "stands for others",
 }
 # The runs that the pages name.
 RUNS = {
@@ -80,7 +81,8 @@ def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
     workspace = prepared(base)
     (base / "home").mkdir()
     # The orders of params.yaml: the pages name the models of its highest orders.
-    workspace.begin(SMALL | {"runs": RUNS, "ngrams.max_order": {"char": 6, "word": 3, "subword": 3}})
+    orders = {"ngrams.max_order": {"char": 6, "word": 3, "subword": 3}, "ngrams.laplace.max_order": 3}
+    workspace.begin(SMALL | {"runs": RUNS} | orders)
     workspace.install()
     workspace.run("dvc", "repro")
     workspace.commit("A run with small settings")
