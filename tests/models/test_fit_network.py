@@ -143,7 +143,7 @@ def test_a_trained_network_continues_with_another_text(lstm: Any, tmp_path: Path
     [
         (["the sea " * 50, "lsmt"], {}, "model = 'lsmt': should be 'lstm', 'gru', 'rnn', 'scratch' or 'transformer'"),
         (["the sea " * 50], {"by": "byte"}, "by = 'byte': should be 'char', 'word' or 'subword'"),
-        (["the sea " * 50], {"val": 1.5}, "val = 1.5: "),
+        (["the sea " * 50], {"val": 1.5}, "val = 1.5: should be a text, or a share between 0 and 1"),
         (["the sea " * 50], {"num_epoch": 3}, "num_epoch: unknown setting: did you mean num_epochs"),
         (["the sea " * 50], {"run": "x"}, "run: unknown setting"),
         (["the sea " * 50], {"sample_every": 1}, "sample_every: unknown setting"),
@@ -255,5 +255,10 @@ def test_the_command_shows_its_help_and_needs_a_folder_before_it_trains(tmp_path
     refused(
         run_command(tmp_path, "fit", "my.txt", "--output", "file/x"), 5, "file/x: cannot be written: Not a directory"
     )
-    refused(run_command(tmp_path, "fit", "my.txt", "--output", "x", "--by", "?"), 2, "by = '?': should be")
-    assert not (tmp_path / "x").exists()
+    (tmp_path / "mine").mkdir()
+    for folder in ("x", "mine"):
+        refused(run_command(tmp_path, "fit", "my.txt", "--output", folder, "--by", "?"), 2, "by = '?': should be")
+        refused(
+            run_command(tmp_path, "fit", "my.txt", "--output", folder, "--order", "3"), 2, "order: unknown setting\n"
+        )
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["file", "mine", "my.txt"]

@@ -9,18 +9,21 @@ import pytest
 import seqlm
 from seqlm.core.errors import SeqlmError
 from seqlm.core.layout import Layout
+from seqlm.pipeline.preprocess.splitting import require_splits
 from seqlm.pipeline.score.ngrams import Folds
 from seqlm.pipeline.score.scores import Scores, load_scores_folder
+from seqlm.pipeline.train.configs import read_config
 from seqlm.vocab.corpus import load_corpus
 from seqlm.vocab.kinds import KINDS
 
 TEXT = "the sea came in"
-STORED = ("corpus", "models", "scores")
+STORED = ("configs", "corpus", "models", "scores", "text")
 
 
 def results(layout: Layout) -> list[object]:
     """Return all that stages and users read from stored data."""
-    found: list[object] = [Folds.load(layout.folds)]
+    require_splits(layout.splits)
+    found: list[object] = [Folds.load(layout.folds), read_config(layout.config("small"))]
     for kind in KINDS:
         corpus = load_corpus(layout.corpus(kind), kind)
         for split in corpus.splits.values():

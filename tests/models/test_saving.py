@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 import seqlm
+from full_disks import as_owner
 from seqlm.core.errors import DataError, ParamsError
 from seqlm.core.layout import Layout
 from seqlm.models.info import Metadata, ModelFile, mixture_info
@@ -36,6 +37,15 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Layout:
     ):
         ModelFile(model=info, metadata=metadata).write(path)
     return layout
+
+
+def test_a_run_that_nobody_may_read_is_not_left_out(run: Layout, tmp_path: Path) -> None:
+    command = [*as_owner(), sys.executable, "-m", "seqlm", "export", str(tmp_path / "out"), "--root", str(run.root)]
+    run.run("small").chmod(0)
+    try:
+        refused(subprocess.run(command, capture_output=True, text=True), 5, "runs/small: cannot be read: Permission")
+    finally:
+        run.run("small").chmod(0o755)
 
 
 @pytest.mark.slow

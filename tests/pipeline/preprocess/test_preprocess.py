@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 import reference
 from seqlm.core.errors import DataError
-from seqlm.core.files import write_json
+from seqlm.core.files import sha256_of_file, write_json
 from seqlm.core.layout import Layout
 from seqlm.core.settings import read_params
 from seqlm.core.text import TextSize
@@ -143,7 +143,7 @@ class Preprocess:
         layout = Layout(self.folder)
         layout.raw_text.parent.mkdir(exist_ok=True)
         layout.raw_text.write_bytes(content.encode() if isinstance(content, str) else content)
-        write_json(layout.corpus_record, {"name": "diary.txt", "file": "diary.txt"})
+        write_json(layout.corpus_record, {"file": "diary.txt", "sha256": sha256_of_file(layout.raw_text)})
         change_params(layout.params, {f"preprocess.{name}": value for name, value in settings.items()})
         return self.run_stage("preprocess")
 
@@ -199,6 +199,12 @@ def test_a_licence_of_project_gutenberg_is_warned_of(preprocess: Preprocess, mon
     for text in (header + START + body, body + END + licence):
         assert "warning: the text has Project Gutenberg's header or license" in preprocess(text).stderr
     assert preprocess(body).stderr == ""
+
+
+def test_a_text_that_changed_after_its_download_is_refused(preprocess: Preprocess, tmp_path: Path) -> None:
+    preprocess("".join(PROSE))
+    (tmp_path / "data/raw/corpus.txt").write_text("".join(PROSE[1:]))
+    refused(preprocess.run_stage("preprocess"), 3, "data/raw/corpus.txt: its content does not match its SHA-256")
 
 
 def test_a_few_dropped_letters_are_warned_of(preprocess: Preprocess, tmp_path: Path) -> None:
