@@ -56,7 +56,7 @@ repro: install unlock ## run the pipeline, print the most important models, and 
 	@python tools/restore.py --check
 	@python stages/configure.py --check
 	@# The warm-up runs during the first stages, which leave a processor idle.
-	@python tools/warm_up.py >/dev/null 2>&1 & python tools/train_ahead.py && dvc repro
+	@python tools/warm_up.py >/dev/null 2>&1 & python tools/side_by_side.py && dvc repro
 	@python tools/check_lock.py --prune
 	@$(SHOW_RESULT)
 	@echo "To type dvc and python yourself: . $(VENV)/bin/activate"

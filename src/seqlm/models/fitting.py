@@ -217,7 +217,7 @@ def fit_network(
     if a package or device is missing, and DivergenceError if the loss is not finite.
     """
     if checkpoint in ("best", "last"):
-        problem = "should be the path of a file; the best weights on val are always kept"
+        problem = "should be the path of a file; the best weights on the validation set are kept"
         raise ParamsError(f"fit_network: checkpoint = {checkpoint!r}: {problem}")
     fixed = {}
     if isinstance(model, StaticNetwork):

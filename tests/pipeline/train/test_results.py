@@ -89,4 +89,4 @@ def test_an_overflowing_perplexity_on_val_is_empty_with_a_reason(tmp_path: Path)
     assert read_csv(tmp_path / "history.csv")["val_perplexity"].isna().all()
     summary = read_json(tmp_path / "summary.json")
     assert (summary["last_epoch_train_perplexity"], summary["last_val_perplexity"]) == (1, None)
-    assert summary["reason"] == "perplexity on val is too large for a number 2 of 2 times"
+    assert summary["reason"] == "perplexity on the validation set is too large for a number 2 of 2 times"

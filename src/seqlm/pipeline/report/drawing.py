@@ -144,7 +144,7 @@ def draw_curves(layout: Layout, _: Plots) -> Figures:
     """Figures of benchmarks/curves.py, on the pages of its texts only."""
     if read_json(layout.corpus_record)["name"] not in CORPORA:
         return
-    test, val = "bits per character on test", "bits per character on val"
+    test, val = (f"bits per character on the {name} set" for name in ("test", "validation"))
     for name, plot in (
         ("data", Plot("train_chars", ["test_bits"], "characters of training text", test, "logx")),
         ("time", Plot("seconds", ["val_bits"], "processor seconds of training", val, "logx")),

@@ -34,7 +34,7 @@ def summarise(trainer: Trainer) -> dict[str, Any]:
     }
     if infinite := sum(not math.isfinite(value) for value in evaluations):
         times = f"{infinite} of {len(evaluations)} times"
-        summary["reason"] = f"perplexity on val is too large for a number {times}"
+        summary["reason"] = f"perplexity on the validation set is too large for a number {times}"
     return summary
 
 
