@@ -21,7 +21,7 @@ from seqlm.ngrams.counts.count_tables import NgramCounts
 from seqlm.ngrams.counts.counting import count_ngrams
 from seqlm.ngrams.models.registry import build_models, save_models
 from seqlm.pipeline.configure.settings import resolve_runs
-from seqlm.pipeline.train.configs import write_config
+from seqlm.pipeline.train.configs import ConfigFile
 from seqlm.train.settings import RunConfig
 from seqlm.vocab.corpus import load_split
 from seqlm.vocab.kinds import KINDS
@@ -86,7 +86,7 @@ def save_ngrams(layout: Layout, counts: NgramCounts, vocab: Vocab) -> None:
 def write_run(layout: Layout, run: str, **changes: Any) -> None:
     """Write the settings and the weights of an untrained run."""
     settings = config(run, **changes)
-    write_config(layout.config(run), settings)
+    ConfigFile(config=settings).write(layout.config(run))
     vocab = Vocab.load(layout.vocab(settings.token))
     save_run(layout, settings, vocab, build_network(settings, len(vocab), settings.seed).weight_copies())
 

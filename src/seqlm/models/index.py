@@ -269,8 +269,7 @@ class Models(Mapping[str, LanguageModel]):
         there is none at all."""
         layout, path = self.layout, self.layout.description_of_run(run)
         if not path.is_file():
-            found = find_files(layout.runs, NETWORK_FILES[0])
-            trained = ", ".join(path.parent.name for path in found)
+            trained = ", ".join(self.networks)
             if not trained:
                 raise DataError(f"{layout.runs}: holds no trained run: run the train stage")
             raise ParamsError(f"there is no trained run {run!r}, only {trained}")

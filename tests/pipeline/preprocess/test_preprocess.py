@@ -3,7 +3,6 @@
 import json
 import math
 import re
-import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +21,7 @@ from seqlm.pipeline.preprocess import splitting
 from seqlm.pipeline.preprocess.settings import SplitFractions
 from seqlm.pipeline.preprocess.splitting import MIN_CHARACTERS, repeated_shares, split_text
 from seqlm.preprocess import cleaning
-from seqlm.preprocess.cleaning import Letters, clean_text, read_raw
+from seqlm.preprocess.cleaning import Letters, clean_text, decode_raw
 from seqlm.train.minibatches import Plan
 from smoke import ROOT, change_params
 from stages_by_hand import Finished, RunStage, refused, succeeded
@@ -40,10 +39,7 @@ FRACTIONS = {"train": 0.8, "val": 0.1, "test": 0.1}
 
 
 def cleaned(content: bytes, normalise: str) -> tuple[str, Letters]:
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder, "file")
-        path.write_bytes(content)
-        raw = read_raw(path, "mine.txt")
+    raw = decode_raw(content, "mine.txt")
     return clean_text(raw.decode(), normalise), Letters.of(raw)
 
 

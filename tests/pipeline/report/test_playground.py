@@ -25,7 +25,7 @@ from seqlm.networks.initial import normal
 from seqlm.ngrams.counts.counting import count_ngrams
 from seqlm.pipeline.report import playground
 from seqlm.pipeline.report.playground import build_playground
-from seqlm.pipeline.train.configs import write_config
+from seqlm.pipeline.train.configs import ConfigFile
 from seqlm.vocab.corpus import SPLITS, build_corpus, load_split
 from seqlm.vocab.vocabulary import Vocab
 from small_runs import config, save_ngrams, save_run, write_models
@@ -62,7 +62,7 @@ def write_project(folder: Path, normalise: str = "none", separator: str = " ") -
             name: normal(rng, 0.5, weight.shape).astype(np.float32) for name, weight in network.weight_copies().items()
         }
         save_run(layout, settings, vocab, weights)
-        write_config(layout.config(run), settings)
+        ConfigFile(config=settings).write(layout.config(run))
         rows = [{"epoch": epoch, "train_perplexity": 9 / epoch, "val_perplexity": 9.0} for epoch in (1, 2, 3)]
         write_csv(layout.reports("train", run, "history.csv"), pd.DataFrame(rows))
         samples = [{"epoch": 1, "text": "zzzz"}, {"epoch": 3, "text": "the sea"}]

@@ -10,12 +10,12 @@ from pathlib import Path
 import numpy as np
 
 from seqlm.core.errors import DataError
-from seqlm.core.files import reading, write_bytes
+from seqlm.core.files import write_bytes
 from seqlm.core.memory import require_memory
 from seqlm.core.progress import count_noun
 from seqlm.core.stored import Digests, Stored, require_sha256
 from seqlm.core.text import LINE_END, SPACE, TextSize
-from seqlm.preprocess.cleaning import Letters, clean, decoding_warnings, read_raw, require_enough
+from seqlm.preprocess.cleaning import Letters, clean, decode_raw, decoding_warnings, require_enough
 
 
 def split_text(text: bytes, fractions: Mapping[str, float]) -> dict[str, bytes]:
@@ -100,9 +100,8 @@ def clean_and_split(
     cleaning drops more than a tenth of the letters of, or that is too short, and MachineError for
     one that is too large for this machine's memory.
     """
-    with reading(path):
-        require_memory(path.stat().st_size * _MEMORY_PER_BYTE, name)
-    raw = read_raw(path, name)
+    require_memory(path.stat().st_size * _MEMORY_PER_BYTE, name)
+    raw = decode_raw(path.read_bytes(), name)
     letters = Letters.of(raw)
     dropped = letters.dropped_share if normalise == "letters" else 0.0
     warnings = decoding_warnings(letters, normalise) + _warn_of_cleaning(raw, dropped)
@@ -150,10 +149,10 @@ class SplitsFile(Stored):
 
 def write_splits(folder: Path, parts: Mapping[str, bytes]) -> None:
     """Write ``NAME.txt`` for each split, and their SHA-256."""
-    files = {f"{split}.txt": part for split, part in parts.items()}
-    for name, part in files.items():
-        write_bytes(folder / name, part)
-    digests = {name: sha256(part).hexdigest() for name, part in files.items()}
+    digests = {}
+    for split, part in parts.items():
+        write_bytes(folder / f"{split}.txt", part)
+        digests[f"{split}.txt"] = sha256(part).hexdigest()
     SplitsFile(sha256=digests).write(folder / _SPLITS_FILE)
 
 

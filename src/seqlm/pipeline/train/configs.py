@@ -26,11 +26,6 @@ class ConfigFile(Stored):
     config: RunConfig
 
 
-def write_config(path: Path, config: RunConfig) -> None:
-    """Store a run's settings for :func:`read_config`."""
-    ConfigFile(config=config).write(path)
-
-
 def read_config(path: Path) -> RunConfig:
     """Return a run's settings as ``configure`` resolved them.
 
