@@ -18,7 +18,7 @@ from seqlm.pipeline.score.scores import Scores, load_scores
 from seqlm.vocab.vocabulary import Vocab
 from small_runs import write_models, write_run
 from smoke import change_params
-from stages_by_hand import in_this_process, prepare, succeeded
+from stages_by_hand import in_this_process, prepare, refused, succeeded
 
 TEXT = "the sea came in"
 
@@ -49,6 +49,7 @@ def test_changed_settings_change_no_description(layout: Layout) -> None:
     content = config.read_text()
     config.write_text(layout.config("other").read_text())
     layout.config("other").write_text(content)
+    refused(in_this_process(layout.root)("train", "--model", "small"), 3, "describes another run, 'other'")
     assert described() == before
     change_params(layout.params, {"runs": {"small": {"token": "word", "model": "lstm", "max_tokens": 30}}})
     succeeded(in_this_process(layout.root)("configure"))

@@ -29,13 +29,17 @@ class ConfigFile(Stored):
 def read_config(path: Path) -> RunConfig:
     """Return a run's settings as ``configure`` resolved them.
 
-    Raises ParamsError if there is no such run, and DataError for a file that is broken or changed.
+    Raises ParamsError if there is no such run, and DataError for a file that is broken, changed or
+    that of another run.
     """
     if not path.exists():
         raise ParamsError(
             f"there is no run {path.stem!r}, only {', '.join(run_names(path.parent))}"
         )
-    return ConfigFile.read(path).config
+    config = ConfigFile.read(path).config
+    if config.run != path.stem:
+        raise DataError(f"{path}: describes another run, {config.run!r}: {ConfigFile.advice}")
+    return config
 
 
 _OF_CHAPTER = {
