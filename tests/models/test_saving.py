@@ -27,6 +27,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Layout:
     lines = "the sea came in\nand time travellers went out\n"
     layout = write_models(prepare(tmp_path_factory.mktemp("run")), lines * 20)
     write_run(layout, "attentive", model="transformer", embedding="learned")
+    (layout.ngrams("char") / ".keys_1.npy.0.part").touch()  # a killed process left it
     # A mixture and a dynamic model, as the stages describe them.
     static = seqlm.open(layout.root)
     infos = [static["small"].info, static["char-kneser-ney-3"].info]
