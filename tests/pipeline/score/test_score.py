@@ -142,7 +142,7 @@ def test_a_model_over_too_many_or_unknown_words_is_not_read_as_one_over_characte
     max_words: int, first_words: str, reason: str, run_stage: RunStage, layout: Layout, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(scored_ngrams, "MAX_TOKENS", max_words)
-    train, val, test = (layout.split(split).read_text() for split in SPLITS)
+    train, _, test = (layout.split(split).read_text() for split in SPLITS)
     texts = write_splits(layout.splits, train, first_words + LINES, test)
     for kind in ("word", "char"):
         build(texts, layout.corpus(kind), kind, " ")
