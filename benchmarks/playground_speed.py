@@ -14,9 +14,9 @@ from origin import origin
 from seqlm.core.layout import Layout
 
 ROOT = Path(__file__).resolve().parent.parent
-sys.path.insert(0, str(ROOT / "tests"))
+sys.path[:0] = [str(ROOT / "tests" / "helpers"), str(ROOT / "tools")]
 
-from chromium import Browser  # noqa: E402 (the browser of the tests)
+from browsers import Browser  # noqa: E402 (the browser of the tests)
 
 _READY = """(async () => {
   while (!app.cards.length || document.querySelector(".card.old")) await new Promise(done => { setTimeout(done); });

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
-from chromium import CHROMIUM
+from browsers import CHROMIUM
 from smoke import ROOT
-from stages_by_hand import RunStage, in_a_process, in_this_process, prepare
+from stages_by_hand import RunStage, in_this_process, prepare
 
 # On small tensors two threads are slower than one, and far slower if tests share the cores. PyTorch reads this when it
 # is imported, and the stages that tests start inherit it.
@@ -30,8 +30,7 @@ LONGEST = (
     "project/test_pipeline.py",
     "train/test_train.py",
     "core/test_compiling.py",
-    "gradients/test_gradients.py",
-    "project/test_notebook.py",  # needs the workspace that the first one makes
+    "pipeline/report/test_playground.py",
 )
 
 
@@ -45,18 +44,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     items.sort(key=lambda item: places.get(item.path, len(places)))
 
 
-@pytest.fixture(scope="session")
-def root() -> Path:
-    return ROOT
-
-
 @pytest.fixture
 def run_stage(tmp_path: Path) -> RunStage:
     """Runs a stage by hand, in this process and in a folder with ``params.yaml`` and the registry."""
     return in_this_process(prepare(tmp_path))
-
-
-@pytest.fixture
-def run_script(tmp_path: Path) -> RunStage:
-    """Runs a stage by hand, in its own process and in a folder with ``params.yaml`` and the registry."""
-    return in_a_process(prepare(tmp_path))

@@ -1,6 +1,6 @@
 """Compile the loops of networks during the first stages of `make repro`, which leave a processor idle.
 
-Nothing depends on it: a stage that does not find the loops compiles them, which takes about 25 seconds.
+Nothing depends on it: a stage that does not find the loops compiles them, which takes about 10 seconds.
 """
 
 import numpy as np

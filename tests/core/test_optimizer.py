@@ -5,26 +5,21 @@ from typing import Literal
 import pytest
 import torch
 
-from default_params import PARAMS_FILE
 from seqlm.core.optimizer import Optimizer
 from stages_by_hand import run_python, succeeded
 
 TRAINS = """
 import sys
-from pathlib import Path
-import numpy as np
-import torch
+from default_params import PARAMS_FILE
 from seqlm.core.settings import load
 from seqlm.pipeline.gradients.settings import GradientsParams
 from seqlm.pipeline.gradients.study import study_gradients
-from seqlm.train.trainer import Trainer
-from small_runs import config
+from small_training import TEXT, config, trained
 
-ids, params = np.tile([1, 2, 3, 4, 5], 40), Path(sys.argv[1])
 few = {"num_minibatches": 1, "num_trainings": 1, "num_draws": 2, "num_hiddens": 2}
-study_gradients(load(params, "gradients", GradientsParams).model_copy(update=few), ids, ids[:60], 6, 0, 1)
+study_gradients(load(PARAMS_FILE, "gradients", GradientsParams).model_copy(update=few), TEXT, TEXT[:60], 6, 0, 1)
 for name in ("sgd", "adamw"):
-    Trainer(config(optimizer=name), 6, ids, ids[:20], "cpu").train(lambda _: None)
+    trained(config(optimizer=name, engine="framework"))
 print("torch._dynamo" in sys.modules)
 """
 
@@ -69,4 +64,4 @@ def test_a_parameter_without_a_gradient_is_refused() -> None:
 
 @pytest.mark.slow
 def test_training_does_not_load_pytorchs_compiler() -> None:
-    assert succeeded(run_python(TRAINS, PARAMS_FILE)) == "False\n"
+    assert succeeded(run_python(TRAINS)) == "False\n"

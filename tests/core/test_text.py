@@ -1,12 +1,17 @@
-"""Sizes of a text, evenly spaced windows, numbers in sentences, and what measures a model."""
+"""Sizes of a text and of memory, evenly spaced windows, numbers in sentences, and what measures a model."""
 
 import math
 from itertools import pairwise
+from pathlib import Path
 
+import psutil
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from seqlm.core import memory
+from seqlm.core.errors import MachineError
+from seqlm.core.memory import machine_memory, require_memory
 from seqlm.core.metrics import bits_per_character, perplexity
 from seqlm.core.progress import count_noun
 from seqlm.core.text import window_starts
@@ -31,3 +36,19 @@ def test_perplexity_is_summed_first_and_exponentiated_last() -> None:
     assert perplexity(math.log(2) + math.log(8), 2) == pytest.approx(4)
     assert bits_per_character(math.log(2) + math.log(8), 8) == pytest.approx(0.5)
     assert math.isinf(perplexity(1e6, 1))
+
+
+TOTAL = psutil.virtual_memory().total
+
+
+@pytest.mark.parametrize(("limit", "expected"), [("4000000\n", 4_000_000), ("max\n", TOTAL), (f"{TOTAL}0", TOTAL)])
+def test_the_smaller_of_the_machine_and_its_container_counts(
+    limit: str, expected: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(memory, "_CGROUP_LIMIT", tmp_path / "memory.max")
+    assert machine_memory() == TOTAL  # a system without such a file
+    (tmp_path / "memory.max").write_text(limit)
+    assert machine_memory() == expected
+    require_memory(expected, "this")
+    with pytest.raises(MachineError, match=r"^this needs about \d+ GB of memory, and this machine has \d+: use a"):
+        require_memory(expected + 1, "this")

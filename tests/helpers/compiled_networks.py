@@ -1,4 +1,4 @@
-"""Networks of any kind, computed with some number of threads or width of vector registers, and compared."""
+"""Networks of any kind, computed with some number of threads, and compared."""
 
 from typing import Any
 
@@ -8,11 +8,6 @@ from torch import Tensor
 from seqlm.networks.building import build_network
 from seqlm.networks.compiled.network import CompiledNetwork
 from seqlm.networks.settings import NetworkSettings
-from stages_by_hand import run_python, succeeded
-
-_NARROW = {
-    "NUMBA_CPU_NAME": "haswell", "NUMBA_CPU_FEATURES": "+avx,+avx2,+fma", "ATEN_CPU_CAPABILITY": "avx2",
-}  # fmt: skip
 
 
 def network_settings(model: str, **changes: object) -> NetworkSettings:
@@ -47,13 +42,3 @@ def compute(model: CompiledNetwork, num_threads: int, *minibatch: Any) -> tuple[
 def distance(value: np.ndarray, wanted: Tensor) -> float:
     """Return the norm of the difference divided by that of the expected value."""
     return float(np.linalg.norm(value - wanted.numpy()) / np.linalg.norm(wanted.numpy()))
-
-
-def printed_with_each_width(script: str, *arguments: str) -> list[str]:
-    """Return what a script prints after its first word, with this processor's vector registers and with narrow ones.
-
-    Its first word is the width of a panel, which shows that the narrow ones were used.
-    """
-    outputs = [succeeded(run_python(script, *arguments, **registers)).split(maxsplit=1) for registers in ({}, _NARROW)]
-    assert outputs[1][0] == "16"
-    return [printed for _, printed in outputs]

@@ -4,6 +4,7 @@ import ast
 from pathlib import Path
 
 from seqlm.core.sources import IGNORED_MODULES
+from smoke import ROOT
 from workspace import Workspace
 
 # What any stage may open: the settings, and folders that hold no results.
@@ -12,6 +13,9 @@ FREE = {"params.yaml", "dvc.yaml", "checkpoints", ".venv", "tests/tracing/sitecu
 FREE_CODE = {f"src/{name.replace('.', '/')}.py" for name in IGNORED_MODULES}
 FREE_CODE |= {"stages/environment.py", "stages/score.py", "src/seqlm/__init__.py"}
 FREE_CODE |= {"tests/tracing/sitecustomize.py"}
+# And modules that are only a docstring.
+_MARKERS = [path for path in (ROOT / "src").rglob("__init__.py") if len(ast.parse(path.read_text("utf-8")).body) == 1]
+FREE_CODE |= {path.relative_to(ROOT).as_posix() for path in _MARKERS}
 
 # What a stage opens only if a mixture has a member that needs it, or if the text is that of the benchmarks.
 _SOMETIMES = {
@@ -33,11 +37,7 @@ def require_declared_files(workspace: Workspace) -> None:
         writes = {str(Path(out).parent) for out in outs} | outs
         fingerprints = {dep for dep in deps if inside(dep, {"data/code"})}
         code = {path for dep in fingerprints for path in code_in(workspace.folder / dep)} | deps | FREE_CODE
-        wrong += [
-            f"{name} imports {path}"
-            for path in imported
-            if not inside(path, code) and not is_only_a_docstring(workspace.folder / path)
-        ]
+        wrong += [f"{name} imports {path}" for path in imported if not inside(path, code)]
         # Python lists the folders that it imports from; a folder that is only listed needs no declaration.
         read = {path for path in opened if not path.endswith(("/", ".py"))}
         wrong += [f"{name} opens {path}" for path in read if not inside(path, deps | FREE | writes)]
@@ -56,13 +56,6 @@ def code_in(fingerprint: Path) -> set[str]:
 
 def inside(path: str, folders: set[str]) -> bool:
     return any(path == folder or path.startswith(f"{folder}/") for folder in folders)
-
-
-def is_only_a_docstring(path: Path) -> bool:
-    if path.name != "__init__.py":
-        return False
-    body = ast.parse(path.read_text(encoding="utf-8")).body
-    return len(body) == 1 and isinstance(body[0], ast.Expr) and isinstance(body[0].value, ast.Constant)
 
 
 def require_declared_settings(workspace: Workspace) -> None:

@@ -21,12 +21,7 @@ def skip_if_experiment_is_applied() -> None:
         pytest.skip(f"params.yaml differs from tests/helpers/params.yaml: {', '.join(changed)}")
 
 
-def without_comments(text: str) -> str:
-    """Return the settings of a ``params.yaml`` without its comments and empty lines."""
-    return re.sub(r"[ ]*#.*|\n(?=\n)", "", text).lstrip()
-
-
 if __name__ == "__main__":
-    # One thread: tests share the processors.
-    settings = without_comments(_PROJECT_FILE.read_text(encoding="utf-8"))
+    # Without comments and empty lines, and with one thread: tests share the processors.
+    settings = re.sub(r"[ ]*#.*|\n(?=\n)", "", _PROJECT_FILE.read_text(encoding="utf-8")).lstrip()
     PARAMS_FILE.write_text(re.sub("^num_threads: .*", "num_threads: 1", settings, flags=re.M), encoding="utf-8")

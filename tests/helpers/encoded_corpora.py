@@ -12,19 +12,17 @@ from seqlm.vocab.vocabulary import Vocab
 ALGORITHMS = ("bpe", "unigram")
 
 
-def settings(algorithm: str = "bpe", vocab_size: int | str = 320) -> SubwordParams:
-    return SubwordParams(algorithm=algorithm, vocab_size=vocab_size)  # type: ignore[arg-type]
-
-
-def trained(train: Path, separator: str = "", **changes: object) -> SubwordTokenizer:
-    tokenizer = token_kind("subword").train_tokenizer(train.read_text(encoding="utf-8"), separator, settings(**changes))  # type: ignore[arg-type]
+def trained(train: str, separator: str = "", algorithm: str = "bpe", vocab_size: int | str = 320) -> SubwordTokenizer:
+    """Return a tokenizer that is trained on a text."""
+    settings = SubwordParams.model_validate({"algorithm": algorithm, "vocab_size": vocab_size})
+    tokenizer = token_kind("subword").train_tokenizer(train, separator, settings)
     assert tokenizer is not None
     return tokenizer
 
 
 def build(texts: Mapping[str, Path], folder: Path, kind: Kind, separator: str) -> Vocab:
     """Build the vocabulary of any kind, encode every split, and write all to ``folder``, as from a text of letters."""
-    tokenizer = None if token_kind(kind).has_unknown else trained(texts["train"], separator)
+    tokenizer = None if token_kind(kind).has_unknown else trained(texts["train"].read_text(encoding="utf-8"), separator)
     return build_corpus(texts, folder, kind, separator, 0, tokenizer, "letters")
 
 

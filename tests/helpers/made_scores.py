@@ -1,6 +1,6 @@
 """Scores of made-up models on made-up texts."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 import numpy as np
 
@@ -17,16 +17,15 @@ def stream_of(ids: np.ndarray, lengths: np.ndarray, spelling: Nll, num_chars: in
     return Stream(input_ids=ids, is_scored=is_scored, lengths=lengths, spelling=spelling, num_chars=num_chars)
 
 
-def stream(ids: Sequence[int] | np.ndarray, num_chars: int | None = None) -> Stream:
+def stream(ids: np.ndarray) -> Stream:
     """Return tokens of one character each as a stream, unknown ones without a cost."""
-    ids = np.asarray(ids)
     size = len(ids) - 1
-    return stream_of(ids, np.ones(size, np.int64), np.zeros(size), size if num_chars is None else num_chars)
+    return stream_of(ids, np.ones(size, np.int64), np.zeros(size), size)
 
 
-def scored_text(num_scored: int, num_chars: int | None = None) -> Stream:
+def scored_text(num_scored: int) -> Stream:
     """Return a text of known tokens of one character each; the first token is not scored."""
-    return stream(np.ones(num_scored + 1, np.int64), num_chars)
+    return stream(np.ones(num_scored + 1, np.int64))
 
 
 def network(name: str, token: str = "char", **changes: object) -> ModelInfo:

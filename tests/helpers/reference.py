@@ -62,16 +62,10 @@ def tokens(text: str, kind: str, line_separator: str) -> list[str]:
 
 
 def vocabulary(train: Iterable[str], min_freq: int) -> tuple[list[str], list[int]]:
-    counter = Counter(train)
-    found = ["<unk>"]
-    # sorted() is stable and a Counter keeps the order of first appearance.
-    by_frequency = sorted(counter.items(), key=lambda item: -item[1])
-    special = set(found)
-    found += [token for token, number in by_frequency if number >= min_freq and token not in special]
-    kept = set(found)
-    counts = [counter[token] for token in found]
-    counts[0] += sum(number for token, number in by_frequency if token not in kept)
-    return found, counts
+    counter = Counter(train)  # most_common keeps the order of first appearance
+    frequent = [token for token, number in counter.most_common() if number >= min_freq and token != "<unk>"]
+    counts = [counter[token] for token in frequent]
+    return ["<unk>", *frequent], [counter.total() - sum(counts), *counts]
 
 
 def encode(stream: Sequence[str], vocab: Sequence[str]) -> list[int]:

@@ -1,5 +1,6 @@
 """Runs small enough for a test to train, and a folder that holds one."""
 
+import json
 import shutil
 import tempfile
 from collections.abc import Callable, Mapping
@@ -14,7 +15,7 @@ from default_params import PARAMS_FILE
 from encoded_corpora import build, write_splits
 from seqlm.core.layout import Layout
 from seqlm.core.settings import read_params
-from seqlm.core.stored import write_array
+from seqlm.core.stored import write_array, write_checksummed
 from seqlm.models.info import describe_ngrams, network_info
 from seqlm.networks.building import build_network, save_network
 from seqlm.ngrams.counts.count_tables import NgramCounts
@@ -40,16 +41,23 @@ def config(run: str = "x", seed: int = 0, **changes: Any) -> RunConfig:
     return resolve_runs(values, source="params.yaml")[run]
 
 
+def change_stored(path: Path, change: Callable[[Any], object]) -> None:
+    """Change a stored description and its checksum, as another version or another person would."""
+    value = json.loads(path.read_text())
+    value.pop("checksum", None)
+    change(value)
+    write_checksummed(path, value)
+
+
 def ngram_settings(*epsilons: float) -> dict[str, Mapping[str, Any]]:
     """Return the settings of all smoothing methods, with these epsilons for Laplace."""
     laplace = {"epsilons": list(epsilons), "chosen_on_val": True}
     return {"uniform": {}, "laplace": laplace, "kneser-ney": {"unknown": "good_turing"}}
 
 
-def ngram_models(kind: str = "", max_order: int = 3) -> list[str]:
-    """Return the names of the models of all smoothing methods with orders up to the highest."""
-    counts = count_ngrams(np.zeros(max_order, np.int64), 2, max_order)
-    names = build_models(counts, ngram_settings(*[1.0] * max_order))
+def ngram_models(kind: str = "") -> list[str]:
+    """Return the names of the models of all smoothing methods with orders up to 3."""
+    names = build_models(count_ngrams(np.zeros(3, np.int64), 2, 3), ngram_settings(1.0, 1.0, 1.0))
     return [f"{kind}-{name}" if kind else name for name in names]
 
 
@@ -83,23 +91,23 @@ def save_ngrams(layout: Layout, counts: NgramCounts, vocab: Vocab) -> None:
     save_models(layout.ngrams(vocab.kind), counts, settings, vocab.key, map(asdict, infos))
 
 
-def write_run(layout: Layout, run: str, **changes: Any) -> None:
-    """Write the settings and the weights of an untrained run."""
+Change = Callable[[np.ndarray], np.ndarray]
+
+
+def write_run(layout: Layout, run: str, change: Change = lambda weight: weight, **changes: Any) -> None:
+    """Write the settings and the weights of an untrained run as the stage ``train`` does; each weight is changed."""
     settings = config(run, **changes)
     ConfigFile(config=settings).write(layout.config(run))
     vocab = Vocab.load(layout.vocab(settings.token))
-    save_run(layout, settings, vocab, build_network(settings, len(vocab), settings.seed).weight_copies())
+    weights = build_network(settings, len(vocab), settings.seed).weight_copies()
+    weights = {name: change(weight) for name, weight in weights.items()}
+    info, defaults = asdict(network_info(settings, vocab)), {"device": settings.device, "num_threads": 1}
+    save_network(layout.run(run), run, settings, vocab.key, weights, info, defaults)
 
 
-def replace_split(folder: Path, split: str, change: Callable[[np.ndarray], np.ndarray]) -> None:
+def replace_split(folder: Path, split: str, change: Change) -> None:
     """Change the ids of an encoded split, as if its text were another one."""
     vocab = Vocab.load(folder / "vocab.json")
     digest = write_array(folder / f"{split}.npy", change(load_split(folder, split, vocab)))
     splits = vocab.splits | {split: replace(vocab.splits[split], sha256=digest)}
     replace(vocab, splits=splits).save(folder / "vocab.json")
-
-
-def save_run(layout: Layout, settings: RunConfig, vocab: Vocab, weights: dict[str, Any]) -> None:
-    """Store a run as the stage ``train`` does."""
-    info, defaults = asdict(network_info(settings, vocab)), {"device": settings.device, "num_threads": 1}
-    save_network(layout.run(settings.run), settings.run, settings, vocab.key, weights, info, defaults)

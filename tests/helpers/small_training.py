@@ -1,9 +1,9 @@
 """Small trainings on a random text, for tests of the trainer and of the stage."""
 
 import csv
-import socket
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import numpy as np
 
@@ -13,7 +13,7 @@ from seqlm.core.layout import Layout
 from seqlm.pipeline.train.configs import ConfigFile
 from seqlm.train.ranks import ONE_PROCESS
 from seqlm.train.settings import RunConfig
-from seqlm.train.trainer import Checkpointed, Trainer
+from seqlm.train.trainer import Trainer
 
 TEXT = np.random.default_rng(0).integers(1, 6, 200)
 
@@ -33,19 +33,9 @@ def trained(run: RunConfig, text: np.ndarray = TEXT) -> Trainer:
     return made
 
 
-class InState:
-    """What a checkpoint sees of a training in a state, and gives back to it."""
-
-    ranks = ONE_PROCESS
-
-    def __init__(self, arrays: dict[str, np.ndarray], values: dict[str, Any]) -> None:
-        self.restored = arrays, values
-
-    def state(self) -> Checkpointed:
-        return self.restored
-
-    def restore(self, state: Checkpointed) -> None:
-        self.restored = state
+def in_state(arrays: dict[str, np.ndarray], values: dict[str, Any]) -> Any:
+    """Return what a checkpoint sees of a training in a state; its ``restore`` records what it is given back."""
+    return mock.Mock(ranks=ONE_PROCESS, state=lambda: (arrays, values))
 
 
 def equal(first: dict[str, np.ndarray], second: dict[str, np.ndarray]) -> bool:
@@ -59,13 +49,6 @@ def prepare_stage(folder: Path, *texts: str, **changes: Any) -> Layout:
     encode(layout, [run.token], "", *texts)
     ConfigFile(config=run).write(layout.config("x"))
     return layout
-
-
-def free_port() -> str:
-    """Return a port at which processes that train together can find each other."""
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        return str(free.getsockname()[1])
 
 
 def history_rows(layout: Layout) -> list[dict[str, str]]:

@@ -8,7 +8,7 @@ import subprocess
 import sys
 import traceback
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 from unittest import mock
@@ -30,17 +30,6 @@ def prepare(folder: Path) -> Path:
         (folder / name).write_bytes((ROOT / name).read_bytes())
     (folder / "params.yaml").write_bytes(PARAMS_FILE.read_bytes())
     return folder
-
-
-def in_a_process(folder: Path) -> RunStage:
-    """Return a function that runs a stage's script in ``folder`` and in its own process."""
-
-    def run(stage: str, *arguments: str, **environment: str) -> Finished:
-        command = [sys.executable, str(_STAGES / f"{stage}.py"), *arguments]
-        variables = os.environ | environment
-        return subprocess.run(command, cwd=folder, env=variables, capture_output=True, text=True, timeout=300)
-
-    return run
 
 
 def in_this_process(folder: Path) -> RunStage:
@@ -83,9 +72,9 @@ def run_command(folder: Path, *arguments: object) -> Finished:
     return Finished(words, code, out.getvalue(), err.getvalue())
 
 
-def run_python(script: str, *arguments: object, before: Sequence[str] = (), **environment: str) -> Finished:
-    """Run a script, after the words of ``before``, in a process that finds the modules that this one finds."""
-    command = [*before, sys.executable, "-c", script, *map(str, arguments)]
+def run_python(script: str, *arguments: object, **environment: str) -> Finished:
+    """Run a script in a process that finds the modules that this one finds."""
+    command = [sys.executable, "-c", script, *map(str, arguments)]
     variables = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)} | environment
     return subprocess.run(command, env=variables, capture_output=True, text=True)
 

@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any, Self
 
 import platformdirs
-from filelock import FileLock
 from ruamel.yaml import YAML
 
 from default_params import PARAMS_FILE
@@ -108,19 +107,11 @@ class Workspace(Repository):
     def update_params(self, changes: dict[str, Any]) -> None:
         change_params(self.folder / "params.yaml", changes)
 
-    def lock(self) -> dict[str, Any]:
-        found: dict[str, Any] = YAML(typ="safe").load(self.folder / "dvc.lock")["stages"]
-        return found
+    def lock(self) -> Any:
+        return YAML(typ="safe").load(self.folder / "dvc.lock")["stages"]
 
-    def hashes(self) -> dict[str, str]:
-        return {out["path"]: out["md5"] for stage in self.lock().values() for out in stage.get("outs", [])}
-
-    def results(self) -> dict[Path, bytes]:
-        return contents(self.folder / "data", self.folder / "reports")
-
-    def metrics(self) -> dict[str, Any]:
-        found: dict[str, Any] = json.loads((self.folder / "reports/evaluate/metrics.json").read_text())
-        return found
+    def metrics(self) -> Any:
+        return json.loads((self.folder / "reports/evaluate/metrics.json").read_text())
 
     def keep_traces(self) -> None:
         """Remember what each stage of the last run opened and read; later runs overwrite the traces."""
@@ -152,27 +143,9 @@ def finished(base: Path, params: dict[str, Any]) -> Workspace:
     return workspace
 
 
-def copy_of_finished(shared: Path, base: Path, params: dict[str, Any]) -> Workspace:
-    """Return a copy, below ``base``, of the finished workspace in ``shared``, which the first caller makes."""
-    original, done = shared / "finished", shared / "finished.done"
-    with FileLock(shared / "finished.lock"):
-        if not done.exists():
-            finished(original, params)
-            done.touch()
-    shutil.copytree(original, base, symlinks=True, dirs_exist_ok=True)
-    return Workspace(base)
-
-
 def stages_run(output: str) -> list[str]:
     """Return the stages that ran, according to the output of ``dvc repro``."""
     return [line.split("'")[1] for line in output.splitlines() if line.startswith("Running stage")]
-
-
-def contents(*folders: Path) -> dict[Path, bytes]:
-    """Return the content of every file in these folders, except links and locks."""
-    paths = [path for folder in folders for path in folder.rglob("*")]
-    files = [path for path in paths if path.is_file() and not path.is_symlink() and not path.name.endswith("lock")]
-    return {path: path.read_bytes() for path in files}
 
 
 def wait_until(condition: Callable[[], bool], seconds: float = 60) -> None:

@@ -20,10 +20,7 @@ CHARACTERS = ["<unk>", " ", "\n", *sorted(set("".join(WORDS)))]
 IDS = np.array([TOKENS.index(word) for word in WORDS])
 COUNTS = np.bincount(IDS).tolist()
 SPELLING = SpellingModel(TOKENS[1:])
-
-
-def model(order: int = 2) -> KneserNey:
-    return KneserNey(count_ngrams(IDS, len(TOKENS), order), order, unknown="good_turing")
+BIGRAM = KneserNey(count_ngrams(IDS, len(TOKENS), 2), 2, unknown="good_turing")
 
 
 def lexicon(separator: str, characters: Sequence[str] = CHARACTERS) -> Lexicon:
@@ -31,7 +28,7 @@ def lexicon(separator: str, characters: Sequence[str] = CHARACTERS) -> Lexicon:
 
 
 def predictor(separator: str) -> CharacterPredictor:
-    return CharacterPredictor(lexicon(separator), model())
+    return CharacterPredictor(lexicon(separator), BIGRAM)
 
 
 def read(reader: CharacterPredictor, state: State, characters: Sequence[str]) -> tuple[State, list[int]]:
@@ -44,7 +41,7 @@ def read(reader: CharacterPredictor, state: State, characters: Sequence[str]) ->
 
 
 def nll(characters: Sequence[str], separator: str) -> np.ndarray:
-    return CharacterReader(lexicon(separator), CHARACTERS, EvolvingCounts.fixed(model())).nll(characters)
+    return CharacterReader(lexicon(separator), CHARACTERS, EvolvingCounts.fixed(BIGRAM)).nll(characters)
 
 
 @pytest.mark.parametrize("separator", ["", " ", "\n"])
@@ -67,10 +64,9 @@ def test_a_text_costs_as_much_as_its_words_and_separators() -> None:
     separators = estimate_separators(TEXT, " ")
     # The spelling model also gives the empty word a probability, which is left out.
     spelled = np.exp(-SPELLING.nll(words)) / (1 - np.exp(-SPELLING.nll([""])))
-    unigram, bigram = model().next_distribution(np.empty(0, np.int64)), model()
-    expected = 0.0
+    unigram, expected = BIGRAM.next_distribution(np.empty(0, np.int64)), 0.0
     for index in range(len(words)):
-        after = bigram.next_distribution(ids[index - 1 : index]) if index else unigram
+        after = BIGRAM.next_distribution(ids[index - 1 : index]) if index else unigram
         known = after[ids[index]] if ids[index] else 0.0
         expected -= np.log(known + after[0] * spelled[index])
         expected -= np.log(separators.after_word[" "]) + np.log(separators.after_blank[""])
@@ -92,7 +88,7 @@ def test_the_model_of_each_part_gets_the_words_read_before_it() -> None:
 
     def model_after(read: Sequence[int]) -> KneserNey:
         seen.append([TOKENS[number] for number in read])
-        return model()
+        return BIGRAM
 
     text = " ".join(WORDS[:30])
     counts = EvolvingCounts(model_after, num_updates=3)
@@ -122,9 +118,9 @@ def test_all_letters_that_the_character_vocabulary_lacks_count_as_one_letter() -
     text = " ".join(WORDS[:60])
     shown = [character if character in few else "<unk>" for character in text]
     # One letter instead of two is easier to predict.
-    found = CharacterReader(lexicon(" ", few), few, EvolvingCounts.fixed(model())).nll(shown)
+    found = CharacterReader(lexicon(" ", few), few, EvolvingCounts.fixed(BIGRAM)).nll(shown)
     assert found.sum() < nll(text, " ").sum()
-    reader = CharacterPredictor(lexicon(" ", few), model())
+    reader = CharacterPredictor(lexicon(" ", few), BIGRAM)
     state = reader.begin()
     for character in shown[:100]:
         probs = [reader.step(state, other).prob for other in few if other != "\n"]

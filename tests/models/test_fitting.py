@@ -1,7 +1,10 @@
-"""n-gram models that are trained and exchanged from Python."""
+"""Models that are trained from Python: n-grams, which are also exchanged, and networks, without the pipeline."""
 
+import copy
 import math
+import pickle  # noqa: TID251 (it is what is tested)
 import warnings
+from collections.abc import Callable
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -12,7 +15,14 @@ import pytest
 
 import seqlm
 from reference import clean_line
-from seqlm.core.errors import SeqlmError
+from seqlm.core.errors import ParamsError, SeqlmError
+from seqlm.networks.compiled.network import CompiledNetwork
+from seqlm.pipeline.configure.settings import resolve_runs
+from seqlm.train.defaults import default_settings
+from seqlm.train.settings import RunConfig
+from seqlm.train.trainer import Trainer
+from small_runs import PARAMS
+from small_training import equal
 from smoke import ROOT
 
 STORY = [clean_line(line) for line in (ROOT / "data" / "sample.txt").read_text(encoding="utf-8").splitlines()]
@@ -135,32 +145,185 @@ def test_of_a_text_in_which_every_word_occurs_once_most_other_words_are_new() ->
     assert sum(estimated) / 20 == pytest.approx(sum(new) / 20, abs=0.05)
 
 
-@pytest.mark.parametrize(
-    ("arguments", "complaint"),
-    [
+TEXT = "the sea came in and the sea went out\nand in came the tide\n" * 12
+SMALL = {"num_hiddens": 8, "num_layers": 1, "num_epochs": 3, "batch_size": 4, "num_steps": 5, "lr": 0.02}
+
+
+def fit(text: Any = TEXT, *arguments: Any, **options: Any) -> Any:
+    return seqlm.fit_network(text, *arguments, progress=False, **SMALL | options)
+
+
+@pytest.fixture(scope="module")
+def lstm() -> Any:
+    return fit()
+
+
+def test_the_pipeline_trains_the_same_weights(lstm: Any) -> None:
+    # Val is the last tenth, from the line end before it.
+    cut = TEXT.rindex("\n", 0, int((len(TEXT) - 1) * 0.9)) + 1
+    train, val = (lstm.vocab.encode(lstm.vocab.tokenize(text)) for text in (TEXT[: cut - 1], TEXT[cut:-1]))
+    values = default_settings("lstm") | SMALL | {"run": "lstm", "token": "char"}
+    trainer = Trainer(RunConfig(**values), len(lstm.vocab), train, val)
+    trainer.train()
+    assert equal(trainer.chosen_weights()[1], lstm.network.weight_copies())
+    assert lstm.history["val_perplexity"].tolist() == [row.val_perplexity for row in trainer.progress.history]
+
+
+def test_the_defaults_are_those_of_the_run_lstm() -> None:
+    run = resolve_runs(PARAMS, source="params.yaml")["lstm"].model_dump()
+    other = {"patience", "token_budget", "sample_every", "sample_prefix", "num_threads", "run", "token"}
+    defaults = default_settings("lstm")
+    assert {name: defaults[name] for name in run if name not in other} == {
+        name: value for name, value in run.items() if name not in other
+    }
+    # A text of 20,000 tokens is read 60 times, and one of 1,000 in smaller minibatches.
+    assert default_settings("lstm", 20_000)["num_epochs"] == 60
+    assert default_settings("lstm", 1000)["batch_size"] == 3
+
+
+@pytest.mark.parametrize("by", ["char", "word", "subword"])
+@pytest.mark.parametrize("model", ["gru", "scratch"])
+def test_each_kind_learns_is_saved_and_opened(model: str, by: str, tmp_path: Path) -> None:
+    options = {"embedding": "one_hot", "embedding_size": None, "dropout": 0.0, "num_steps": 3, "batch_size": 2}
+    made = fit(TEXT, model, by=by, **options, num_epochs=15)
+    name = model if by == "char" else f"{model}-{by}"
+    assert (made.name, made.info.network, made.info.token) == (name, model, by)
+    perplexities = made.history["val_perplexity"]
+    assert min(perplexities) < 0.9 * perplexities[0]
+    score = made.score("the sea came in")
+    made.save(tmp_path / "saved")
+    opened = seqlm.open(tmp_path / "saved")
+    assert opened.saved == [name]
+    for other in (opened[name], pickle.loads(pickle.dumps(made)), copy.deepcopy(made)):
+        assert other.score("the sea came in") == score
+
+
+def test_val_chooses_the_epoch_and_may_be_a_text() -> None:
+    other = fit(TEXT, val="xyz zyx " * 30, num_epochs=8, patience=2)
+    assert len(other.history) < 8
+    best = other.history["val_perplexity"].min()
+    nll = other.token_nll(other.vocab.encode(other.vocab.tokenize("xyz zyx " * 30)))
+    assert np.exp(nll.mean()) == pytest.approx(best, rel=0.02)
+
+
+class Stop(BaseException):
+    """As Ctrl-C."""
+
+
+def test_a_call_that_was_interrupted_continues_to_the_same_weights(
+    lstm: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    step, steps = CompiledNetwork.step, iter(range(10**6))
+    monkeypatch.setattr("seqlm.train.callbacks._TIMES_SAVING", 0)  # after each minibatch
+
+    def stopping(network: CompiledNetwork, lr: float) -> None:
+        step(network, lr)
+        if next(steps) % 17 == 16:
+            raise Stop
+
+    monkeypatch.setattr(CompiledNetwork, "step", stopping)
+    stops = 0
+    while True:
+        try:
+            made = fit(checkpoint=tmp_path / "mine")
+            break
+        except Stop:
+            stops += 1
+    assert stops > 2
+    assert equal(made.network.weight_copies(), lstm.network.weight_copies())
+    # The finished result is kept: the same call trains nothing more.
+    monkeypatch.setattr(CompiledNetwork, "step", lambda *_: pytest.fail("trains again"))
+    assert equal(fit(checkpoint=tmp_path / "mine").network.weight_copies(), lstm.network.weight_copies())
+    monkeypatch.undo()
+    with pytest.warns(UserWarning, match="mine is not used: it is of another text, other settings"):
+        fit(checkpoint=tmp_path / "mine", seed=3)
+
+
+def test_a_trained_network_continues_with_another_text(lstm: Any, tmp_path: Path) -> None:
+    other = "and the tide came in\n" * 40
+    more = fit(other, lstm)
+    assert more.vocab.key == lstm.vocab.key
+    assert more.score(other).bits_per_character < lstm.score(other).bits_per_character
+    # A checkpoint of a training that began with other weights is not continued.
+    fit(TEXT, fit(seed=5), checkpoint=tmp_path / "mine")
+    with pytest.warns(UserWarning, match="mine is not used"):
+        again = fit(TEXT, lstm, checkpoint=tmp_path / "mine")
+    assert equal(again.network.weight_copies(), fit(TEXT, lstm).network.weight_copies())
+    still = fit(other, lstm, lr=1e-9, num_epochs=1, dropout=0.0)
+    close = {name: np.allclose(weight, lstm.network.weight_copies()[name], atol=1e-5)
+             for name, weight in still.network.weight_copies().items()}  # fmt: skip
+    assert all(close.values())
+
+
+@pytest.mark.parametrize("changed", [{"by": "word"}, {"normalise": "letters"}, {"min_freq": 2}, {"num_hiddens": 9}])
+def test_a_trained_network_keeps_its_shape_and_its_tokens(lstm: Any, changed: dict[str, Any]) -> None:
+    with pytest.raises(ParamsError, match=f"^fit_network: {next(iter(changed))} = .* the trained network decides this"):
+        fit(TEXT, lstm, **changed)
+
+
+def test_a_file_that_is_no_checkpoint_is_not_replaced(tmp_path: Path) -> None:
+    path = tmp_path / "my.txt"
+    path.write_text(TEXT)
+    with pytest.raises(ParamsError, match="is no checkpoint: name another file"):
+        fit(checkpoint=path)
+    assert path.read_text() == TEXT
+
+
+WRONG: dict[Callable, list[tuple[dict[str, Any], str]]] = {
+    seqlm.fit_ngram: [
         ({"by": "subword"}, "by"),
         ({"normalise": "lower"}, "normalise"),
         ({"min_freq": 0}, "min_freq"),
-        ({"min_freq": 9}, "^fit_ngram: min_freq = 9: no word of the texts occurs so often: lower it"),
+        ({"min_freq": 51}, "min_freq = 51: no word of the texts occurs so often: lower it"),
         ({"epsilon": -1}, "epsilon"),
-        ({"epsilon": 2}, "^fit_ngram: epsilon = 2: has no effect with kneser_ney: leave it out"),
-        ({"smoothing": "laplace", "unknown": "uniform"}, "^fit_ngram: unknown = 'uniform': has no effect with laplace"),
+        ({"epsilon": 2}, "epsilon = 2: has no effect with kneser_ney: leave it out"),
+        ({"smoothing": "laplace", "unknown": "uniform"}, "unknown = 'uniform': has no effect with laplace"),
         ({"texts": 3}, "must be a string or several, not int"),
         ({"texts": pd.DataFrame({"a": ["the sea"]})}, "several, not DataFrame: pass one of its columns"),
-        ({"texts": [["the", 3]]}, r"^fit_ngram: texts\[0\]\[1\] must be a string, not int"),
-        ({"texts": ["the sea", math.nan]}, r"texts\[1\] must be a string, but it is missing"),
+        ({"texts": [["the", 3]]}, "texts[0][1] must be a string, not int"),
+        ({"texts": ["the sea", math.nan]}, "texts[1] must be a string, but it is missing"),
         ({"texts": {"the sea", "a land"}}, "not set, which has no order: pass a list"),
-        (
-            {"texts": [np.array(["the", "sea"])]},
-            r"texts\[0\] must be a string, not ndarray: join its words with spaces",
-        ),
-        ({"texts": Path("my.txt")}, r"not PosixPath: pass its text, with read_text\(\)"),
+        ({"texts": [np.array(["the", "sea"])]}, "texts[0] must be a string, not ndarray: join its words with spaces"),
+        ({"texts": Path("my.txt")}, "not PosixPath: pass its text, with read_text()"),
         ({"texts": []}, "fewer than 3 words: pass more text"),
         ({"texts": "a b c \ud800"}, "contains an unpaired surrogate"),
-        ({"texts": [__file__]}, r"test_fitting\.py' is a file: pass its text"),
+        ({"texts": [__file__]}, "test_fitting.py' is a file: pass its text"),
     ],
+    seqlm.fit_network: [
+        ({"model": "lsmt"}, "model = 'lsmt': should be 'lstm', 'gru', 'rnn', 'scratch' or 'transformer'"),
+        ({"by": "byte"}, "by = 'byte': should be 'char', 'word' or 'subword'"),
+        ({"val": 1.5}, "val = 1.5: should be a text, or a share between 0 and 1"),
+        ({"num_epoch": 3}, "num_epoch: unknown setting: did you mean num_epochs"),
+        ({"run": "x"}, "run: unknown setting"),
+        ({"sample_every": 1}, "sample_every: unknown setting"),
+        ({"by": "subword", "min_freq": 2}, "min_freq = 2: has no effect with subwords: leave"),
+        ({"lr": -1}, "lr = -1: should be greater than 0"),
+        ({"lr": "0.1"}, "lr = '0.1': should be a valid number"),
+        ({"num_epochs": 3, "eval_every": 4}, "checkpoint: best needs an evaluation on the validation set"),
+        ({"model": "transformer", "num_hiddens": 6, "num_heads": 4}, "num_heads must divide"),
+        ({"checkpoint": "."}, "checkpoint = '.': is a folder"),
+        ({"checkpoint": "last"}, "checkpoint = 'last': should be the path of a file"),
+        ({"texts": 3}, "texts must be a string or several, not int"),
+        ({"texts": Path("x")}, "pass its text, with read_text"),
+        ({"val": __file__}, "test_fitting.py' is a file: pass its text"),
+        ({"by": "word", "min_freq": 51}, "min_freq = 51: no word of the texts occurs so often"),
+        ({"texts": ""}, "fewer than 2 characters"),
+        ({"texts": "a"}, "fewer than 2 characters"),
+        ({"texts": "the sea"}, "val has fewer than 2"),
+    ],
+}
+
+
+@pytest.mark.parametrize(
+    ("function", "options", "complaint"), [(function, *case) for function, cases in WRONG.items() for case in cases]
 )
-def test_wrong_arguments_are_errors_of_one_line(arguments: dict[str, Any], complaint: str) -> None:
-    with pytest.raises(SeqlmError, match=complaint) as found:
-        seqlm.fit_ngram(**{"texts": "the sea came in", **arguments})
+def test_wrong_arguments_are_errors_of_one_line(function: Callable, options: dict[str, Any], complaint: str) -> None:
+    with pytest.raises(SeqlmError, match=f"^{function.__name__}: ") as found:
+        function(**{"texts": "the sea " * 50} | options)
+    assert complaint in str(found.value)
     assert "\n" not in str(found.value)
+
+
+def test_a_text_of_less_than_a_minibatch_is_refused() -> None:
+    with pytest.raises(SeqlmError, match="17 tokens are too few"):
+        fit("the sea came in and")

@@ -1,5 +1,7 @@
-"""A folder of models from elsewhere, whatever was changed in it, opens or is refused: one line, soon, without a
-traceback. Checksums do not protect from somebody who computes them too."""
+"""A folder in which something changed is used or refused: one line, soon, without a traceback.
+
+A disk decays, and a folder may come from somebody who computes checksums too.
+"""
 
 import json
 import os
@@ -20,35 +22,30 @@ import seqlm
 from seqlm.core.errors import SeqlmError
 from seqlm.core.files import sha256_of_file
 from seqlm.core.layout import Layout
-from seqlm.core.stored import write_checksummed
+from seqlm.models.index import Models
 from seqlm.models.saving import save
-from seqlm.pipeline.score.scores import Scores
+from seqlm.pipeline.preprocess.splitting import require_splits
+from seqlm.pipeline.score.ngrams import Folds
+from seqlm.pipeline.score.scores import load_scores_folder
+from seqlm.pipeline.train.configs import read_config
+from seqlm.vocab.corpus import load_corpus
+from seqlm.vocab.kinds import KINDS
+from small_runs import change_stored
 
 TEXT = "the sea came in"
 NAMES = ["char-kneser-ney-3+char-by-word-kneser-ney-3", "small+dynamic", "char-laplace-2", "char-kneser-ney-4+dynamic"]
 CORPUS, NGRAMS, RUN = "data/corpus/char", "data/models/ngrams/char", "data/models/runs/small"
-VOCAB, COUNTS, MODEL, WEIGHTS = (
-    f"{CORPUS}/vocab.json",
-    f"{NGRAMS}/models.json",
-    f"{RUN}/model.json",
-    f"{RUN}/weights.safetensors",
-)
+VOCAB, COUNTS = f"{CORPUS}/vocab.json", f"{NGRAMS}/models.json"
+MODEL, WEIGHTS = f"{RUN}/model.json", f"{RUN}/weights.safetensors"
 MAX_S = 2.0
 Damage = Callable[[Path], object]
 
 
 @pytest.fixture(scope="module")
-def export(scored: tuple[Layout, dict[str, Scores]], tmp_path_factory: pytest.TempPathFactory) -> Path:
+def export(models: Models, tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("export") / "whole"
-    models = seqlm.open(scored[0].root)
     save(folder, {name: models[name].write for name in NAMES})
     return folder
-
-
-def use(folder: Path) -> None:
-    models = seqlm.open(folder)
-    for name in (*models.saved, "small", "char-laplace-3"):
-        models[name].score(TEXT)
 
 
 def outcome(export: Path, damage: Damage, folder: Path) -> str:
@@ -57,7 +54,9 @@ def outcome(export: Path, damage: Damage, folder: Path) -> str:
     damage(folder)
     message, begin = "", time.perf_counter()
     try:
-        use(folder)
+        models = seqlm.open(folder)
+        for name in (*models.saved, "small", "char-laplace-3"):
+            models[name].score(TEXT)
     except SeqlmError as error:
         message = str(error)
         assert message
@@ -73,37 +72,31 @@ def reseal(folder: Path) -> None:
     def digests(part: Path) -> dict[str, str]:
         return {path.name: sha256_of_file(path) for path in part.iterdir() if path.is_file()}
 
-    def change(path: Path, put: Callable[[Any], object]) -> None:
-        value = json.loads(path.read_text())
-        value.pop("checksum", None)
-        put(value)
-        write_checksummed(path, value)
-
     corpus, ngrams, run = (digests(folder / name) for name in (CORPUS, NGRAMS, RUN))
-    for path, put in (
+    for path, change in (
         (VOCAB, lambda value: value["splits"]["train"].update(sha256=corpus["train.npy"])),
         (COUNTS, lambda value: value.update(sha256={name: ngrams[name] for name in value["sha256"]})),
         (MODEL, lambda value: value["metadata"].update(sha256=run["weights.safetensors"])),
     ):
         with suppress(KeyError, TypeError, AttributeError, OSError):
-            change(folder / path, put)
+            change_stored(folder / path, change)
     files = [path for path in (folder / "data").rglob("*") if path.is_file()]
     listed = {path.relative_to(folder).as_posix(): sha256_of_file(path) for path in files}
-    change(folder / "export.json", lambda value: value.update(sha256=listed))
+    change_stored(folder / "export.json", lambda value: value.update(sha256=listed))
 
 
 def set_json(path: str, keys: tuple[Any, ...], value: Any, folder: Path) -> None:
     """Set an entry of a description; ... removes it."""
-    content = json.loads((folder / path).read_text())
-    content.pop("checksum", None)
-    inner = content
-    for key in keys[:-1]:
-        inner = inner[key]
-    if value is ...:
-        del inner[keys[-1]]
-    else:
-        inner[keys[-1]] = value
-    write_checksummed(folder / path, content)
+
+    def change(entry: Any) -> None:
+        for key in keys[:-1]:
+            entry = entry[key]
+        if value is ...:
+            del entry[keys[-1]]
+        else:
+            entry[keys[-1]] = value
+
+    change_stored(folder / path, change)
     if path != "export.json":
         reseal(folder)
 
@@ -118,8 +111,8 @@ def set_weights(change: Callable[[dict[str, np.ndarray]], dict[str, np.ndarray]]
     reseal(folder)
 
 
-def set_bytes(path: str, content: bytes, folder: Path) -> None:
-    (folder / path).write_bytes(content)
+def set_bytes(path: str, content: bytes | None, folder: Path) -> None:
+    (folder / path).unlink() if content is None else (folder / path).write_bytes(content)
     reseal(folder)
 
 
@@ -127,15 +120,6 @@ def replaced(array: np.ndarray, index: int, value: int) -> np.ndarray:
     array = array.astype(np.int64)
     array[index] = value
     return array
-
-
-def make_huge(path: str, size: int, folder: Path) -> None:
-    with (folder / path).open("r+b") as file:
-        file.truncate(size)
-
-
-def list_file(name: str, folder: Path) -> None:
-    set_json("export.json", ("sha256", name), "0" * 64, folder)
 
 
 def link(path: str, target: str, folder: Path) -> None:
@@ -146,11 +130,6 @@ def link(path: str, target: str, folder: Path) -> None:
     else:
         shutil.move(folder / path, elsewhere)
     (folder / path).symlink_to(elsewhere)
-
-
-def remove(path: str, folder: Path) -> None:
-    (folder / path).unlink()
-    reseal(folder)
 
 
 def put_pipe(path: str, folder: Path) -> None:
@@ -166,9 +145,9 @@ def npy(size: bytes) -> bytes:
 BF16 = b'{"W_xh":{"dtype":"BF16","shape":[1],"data_offsets":[0,2]}}'.ljust(64)
 KEYS, COUNTS_3, TRAIN = f"{NGRAMS}/keys_3.npy", f"{NGRAMS}/counts_3.npy", f"{CORPUS}/train.npy"
 FILES: Mapping[str, Damage] = {
-    "a device is listed": partial(list_file, "/dev/zero"),
-    "a parent is listed": partial(list_file, "data/../../x"),
-    "NUL in a name": partial(list_file, "data/\0"),
+    "a device is listed": partial(set_json, "export.json", ("sha256", "/dev/zero"), "0" * 64),
+    "a parent is listed": partial(set_json, "export.json", ("sha256", "data/../../x"), "0" * 64),
+    "NUL in a name": partial(set_json, "export.json", ("sha256", "data/\0"), "0" * 64),
     "no file is listed": partial(set_json, "export.json", ("sha256",), {}),
     "no digests": partial(set_json, "export.json", ("sha256",), ...),
     "a list of digests": partial(set_json, "export.json", ("sha256",), ["data/x"]),
@@ -179,8 +158,8 @@ FILES: Mapping[str, Damage] = {
     "a pipe": partial(put_pipe, WEIGHTS),
     "a pipe of a list": partial(put_pipe, "export.json"),
     "an endless list": partial(link, "export.json", "/dev/zero"),
-    "a huge list": partial(make_huge, "export.json", 300_000_000),
-    "huge weights": partial(make_huge, WEIGHTS, 10**12),
+    "a huge list": lambda folder: os.truncate(folder / "export.json", 300_000_000),
+    "huge weights": lambda folder: os.truncate(folder / WEIGHTS, 10**12),
     "a name of elsewhere": partial(set_json, "export.json", ("models",), ["../../x"]),
     "a missing file": lambda folder: (folder / WEIGHTS).unlink(),
 }
@@ -206,7 +185,7 @@ CONTENTS: Mapping[str, Damage] = {
     },
     "unsorted keys": partial(set_array, KEYS, lambda array: array[::-1]),
     "a key twice": partial(set_array, KEYS, lambda array: replaced(array, 1, int(array[0]))),
-    "no keys": partial(remove, KEYS),
+    "no keys": partial(set_bytes, KEYS, None),
     "keys that are text": partial(set_bytes, KEYS, b"keys"),
     "half an array": partial(set_bytes, COUNTS_3, npy(b"9")),
     "a huge shape": partial(set_bytes, COUNTS_3, npy(b"9" * 30)),
@@ -299,3 +278,55 @@ def test_whatever_a_description_says_is_used_or_refused(seed: int, number: int, 
 
 def test_the_folder_itself_can_be_used(export: Path, tmp_path: Path) -> None:
     assert outcome(export, reseal, tmp_path / "copy") == ""
+
+
+def results(layout: Layout) -> list[object]:
+    """Return all that stages and users read from stored data."""
+    require_splits(layout.splits)
+    found: list[object] = [Folds.load(layout.folds), read_config(layout.config("small"))]
+    for kind in KINDS:
+        corpus = load_corpus(layout.corpus(kind), kind)
+        for split in corpus.splits.values():
+            found += [split.texts(), np.asarray(split.ids).tolist()]
+    for folder in (*map(layout.scores_of_ngrams, KINDS), layout.scores_of_run("small")):
+        for scores in load_scores_folder(folder):
+            found += [scores.info, {split: nll.tobytes() for split, nll in scores.nll.items()}, scores.metrics]
+    models = seqlm.open(layout.root)
+    names = [name for name in models if "dynamic" not in name or name == "small+dynamic"]
+    return [*found, *((name, models[name].info, models[name].score(TEXT)) for name in names)]
+
+
+def after_a_flip(layout: Layout, path: Path, expected: list[object], rng: random.Random) -> str:
+    """Return what a flipped bit does, and undo it."""
+    content = path.read_bytes()
+    flipped = bytearray(content)
+    flipped[rng.randrange(len(content))] ^= 1 << rng.randrange(8)
+    path.write_bytes(flipped)
+    try:
+        return "same" if results(layout) == expected else "another result"
+    except SeqlmError as error:
+        return "refused" if "\n" not in str(error) else "several lines"
+    finally:
+        path.write_bytes(content)
+
+
+@pytest.fixture
+def stored_files(models: Models) -> list[Path]:
+    folders = [models.layout.root / "data" / name for name in ("configs", "corpus", "models", "scores", "text")]
+    return [path for folder in folders for path in sorted(folder.rglob("*.*")) if path.is_file()]
+
+
+def test_a_flipped_bit_of_any_kind_of_file_is_noticed(stored_files: list[Path], models: Models) -> None:
+    kinds, expected = {path.name: path for path in stored_files}, results(models.layout)
+    assert {"keys_3.npy", "counts_3.npy", "train.npy", "unknown_val.npy", "tokenizer.json", "vocab.json"} <= set(kinds)
+    assert len(kinds) > 20
+    found = {name: after_a_flip(models.layout, path, expected, random.Random(0)) for name, path in kinds.items()}
+    assert set(found.values()) == {"refused"}, found
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(3))
+def test_a_flipped_bit_changes_no_result(seed: int, stored_files: list[Path], models: Models) -> None:
+    rng, expected = random.Random(seed), results(models.layout)
+    chosen = rng.choices(stored_files, [path.stat().st_size for path in stored_files], k=200)
+    assert {after_a_flip(models.layout, path, expected, rng) for path in chosen} <= {"refused", "same"}

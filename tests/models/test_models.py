@@ -14,12 +14,10 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from click.testing import CliRunner
 from hypothesis import given
 from hypothesis import strategies as st
 
 import seqlm
-from seqlm.command import main
 from seqlm.core.errors import DataError, MachineError
 from seqlm.core.layout import Layout
 from seqlm.core.settings import Device
@@ -29,6 +27,7 @@ from seqlm.models.sampling import SamplingSettings, sample_token
 from seqlm.pipeline.score.heldout import Heldout
 from seqlm.pipeline.score.scores import Scores
 from smoke import ROOT
+from stages_by_hand import run_command
 
 LMPLZ = ROOT / "tests" / "ngrams" / "lmplz.arpa"
 
@@ -110,8 +109,8 @@ def test_a_prefix_is_read_as_a_context_is(models: Models) -> None:
         nll = [score.nll for score in model.score(tokens)]
         assert model.generate("", 1, temperature=0).strip() == tokens[np.argmin(nll)]
         assert (text := model.generate("", 5, seed=3)) == model.generate(num_preds=5, seed=3)
-        command = ["generate", str(models.layout.root), "--name", name, "--num-preds", "5", "--seed", "3"]
-        assert CliRunner().invoke(main, command).output == f"{text}\n"
+        options = ["--name", name, "--num-preds", "5", "--seed", "3"]
+        assert run_command(models.layout.root, "generate", ".", *options).stdout == f"{text}\n"
     marks = seqlm.open_arpa(LMPLZ)
     assert marks.generate("the", 3, temperature=0) == marks.generate("\nthe", 3, temperature=0)
 
@@ -266,12 +265,3 @@ def test_mypy_accepts_a_users_script(tmp_path: Path) -> None:
         command = [sys.executable, "-m", "mypy", "--strict", "--cache-dir", str(tmp_path / "cache"), name]
         done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
         assert done.stdout.count(": error:") == num_errors, done.stdout
-
-
-@pytest.mark.parametrize("name", ["texts", "smoothing", "progress", "model", "val"])
-def test_set_is_not_for_what_has_an_argument_or_option_of_its_own(name: str, tmp_path: Path) -> None:
-    (tmp_path / "my.txt").write_text("the sea came in\n" * 9)
-    command = ["fit", str(tmp_path / "my.txt"), "--output", str(tmp_path / "made"), "--set", f"{name}=laplace"]
-    result = CliRunner().invoke(main, command)
-    assert (result.exit_code, result.output.count("\n")) == (2, 1)
-    assert f"--set {name}: an argument or an option of its own decides this" in result.output

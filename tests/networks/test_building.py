@@ -1,7 +1,7 @@
 """Networks from settings, stored and read back, also without PyTorch, and a new kind of network."""
 
-import json
 import sys
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
@@ -11,17 +11,18 @@ import torch
 from pydantic import ValidationError
 
 from compiled_networks import network_settings
-from project.templates import minimal_gated
 from seqlm.core.errors import DataError
-from seqlm.core.stored import write_checksummed
 from seqlm.models.networks import dynamic_nll, gradient_rms
 from seqlm.networks.architectures import ARCHITECTURES, Architecture
 from seqlm.networks.building import build_network, open_network, save_network
+from seqlm.networks.initial import mask, normal
 from seqlm.networks.network import Network, continue_prefixes, stream_nll
 from seqlm.networks.settings import NetworkSettings
+from small_runs import change_stored
 from small_training import config, trained
 from smoke import ROOT
 from stages_by_hand import run_python, succeeded
+from templates import minimal_gated
 
 VOCAB = (6, "abc")
 MGU = {"activation": "tanh", "num_layers": 1, "num_heads": 1, "embedding": "one_hot", "truncation": "regular"}
@@ -34,66 +35,68 @@ def mgu(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "seqlm.networks.minimal_gated", minimal_gated)
 
 
-def stored(folder: Path, settings: NetworkSettings, run: str = "x") -> dict[str, np.ndarray]:
-    network = build_network(settings, 6, 0)
-    save_network(folder, run, settings, VOCAB, network.weight_copies())
-    return network.weight_copies()
+def store(folder: Path, settings: NetworkSettings, run: str = "x") -> None:
+    save_network(folder, run, settings, VOCAB, build_network(settings, 6, 0).weight_copies())
 
 
 open_on_cpu = partial(open_network, vocab=VOCAB, device="cpu", num_threads=1)
 
 
-def rewrite_settings(folder: Path, **changes: object) -> None:
-    """Change the settings in a stored description, as another version would have written them; ... removes one."""
-    description = json.loads((folder / "model.json").read_text())
-    del description["checksum"]
-    changed = description["metadata"]["network"] | changes
-    description["metadata"]["network"] = {name: value for name, value in changed.items() if value is not ...}
-    write_checksummed(folder / "model.json", description)
-
-
 @pytest.mark.parametrize("engine", ["framework", "auto"])
-def test_an_output_matrix_that_is_the_embedding_is_drawn_smaller(engine: str) -> None:
+def test_weights_start_as_in_the_book_and_tied_ones_smaller(engine: str) -> None:
     settings = network_settings("gru", embedding="learned", tie_weights=True, num_hiddens=64, engine=engine)
     weights = build_network(settings, 500, 0).weight_copies()
     # 500 x 64 numbers from N(0, 1 / 64).
     assert float(weights["embedding.weight"].std()) == pytest.approx(1 / 8, rel=0.02)
+    network = build_network(network_settings("scratch", num_hiddens=512, engine=engine), 28, 0)
+    weights = network.weight_copies()
+    assert float(weights["W_hh"].std()) == pytest.approx(0.01, rel=0.02)
+    assert not weights["b_h"].any()
+    assert not weights["b_q"].any()
+    # 28 * 512 + 512 * 512 + 512 + 512 * 28 + 28
+    assert network.num_parameters == 291_356
 
 
-def test_weights_come_back_and_changed_files_are_refused(tmp_path: Path) -> None:
-    made = stored(tmp_path, network_settings("gru", embedding="learned", tie_weights=True, engine="framework"))
-    loaded = open_on_cpu(tmp_path, "x").weights
-    assert all(np.array_equal(one, other) for one, other in zip(loaded, made.values(), strict=True))
-    with pytest.raises(DataError, match="holds the run 'x', not 'y'"):
-        open_on_cpu(tmp_path, "y")
-    for other in ((7, VOCAB[1]), (6, "the tokens of another text")):
-        with pytest.raises(DataError, match="built with a different vocabulary: train again"):
-            open_on_cpu(tmp_path, "x", vocab=other)
-    weights, description = tmp_path / "weights.safetensors", tmp_path / "model.json"
-    content = weights.read_bytes()
-    weights.write_bytes(content[:-1] + bytes([content[-1] ^ 1]))
-    with pytest.raises(DataError, match="does not match its SHA-256"):
-        open_on_cpu(tmp_path, "x")
-    description.write_text(description.read_text().replace('"format": 10', '"format": 4'))
-    with pytest.raises(DataError, match="not in format 10"):
-        open_on_cpu(tmp_path, "x")
+def test_normal_numbers_and_masks() -> None:
+    values = normal(np.random.default_rng(0), 2.0, (500, 400))
+    assert values.std() == pytest.approx(2, rel=0.01)
+    assert abs(values.mean()) < 0.02
+    # 95 % are within 1.96 standard deviations.
+    assert np.mean(abs(values) < 3.92) == pytest.approx(0.95, abs=0.002)
+    factors = mask(np.random.default_rng(0), 0.8, (500, 400))
+    assert np.unique(factors).tolist() == [0, 1.25]
+    assert factors.mean() == pytest.approx(1, abs=0.01)
 
 
 @pytest.mark.parametrize(
-    ("changes", "complaint"),
+    ("run", "vocab", "complaint"),
     [
-        ({"tie_weights": ...}, r"network\.tie_weights: missing: train again"),
-        ({"num_experts": 4}, r"network\.num_experts: unknown setting.*: train again"),
-        ({"model": "mamba"}, r"network\.model = 'mamba': should be one of .*: train again"),
+        ("y", VOCAB, "holds the run 'x', not 'y'"),
+        ("x", (7, VOCAB[1]), "built with a different vocabulary: train again"),
+        ("x", (6, "the tokens of another text"), "built with a different vocabulary: train again"),
     ],
 )
-def test_another_version_asks_to_train_again(changes: dict[str, object], complaint: str, tmp_path: Path) -> None:
-    for engine in ("auto", "framework"):
-        stored(tmp_path, network_settings("gru", engine=engine))
-        rewrite_settings(tmp_path, **changes)
-        with pytest.raises(DataError, match=complaint) as caught:
-            open_on_cpu(tmp_path, "x")
-        assert caught.value.exit_code == 3
+def test_weights_belong_to_a_run_and_a_vocabulary(
+    run: str, vocab: tuple[int, str], complaint: str, tmp_path: Path
+) -> None:
+    store(tmp_path, network_settings("gru"))
+    with pytest.raises(DataError, match=complaint):
+        open_on_cpu(tmp_path, run, vocab=vocab)
+
+
+@pytest.mark.parametrize(
+    ("change", "complaint"),
+    [
+        (lambda settings: settings.pop("tie_weights"), r"network\.tie_weights: missing: train again"),
+        (lambda settings: settings.update(num_experts=4), r"network\.num_experts: unknown setting.*: train again"),
+        (lambda settings: settings.update(model="mamba"), "network.model = 'mamba': should be one of .*: train again"),
+    ],
+)
+def test_another_version_asks_to_train_again(change: Callable, complaint: str, tmp_path: Path) -> None:
+    store(tmp_path, network_settings("gru"))
+    change_stored(tmp_path / "model.json", lambda value: change(value["metadata"]["network"]))
+    with pytest.raises(DataError, match=complaint):
+        open_on_cpu(tmp_path, "x")
 
 
 @pytest.mark.parametrize(
@@ -188,7 +191,7 @@ NETWORKS = {
 
 def test_pytorch_is_not_needed_and_changes_no_bit(tmp_path: Path) -> None:
     for model, changes in NETWORKS.items():
-        stored(tmp_path / model, network_settings(model, **changes), model)
+        store(tmp_path / model, network_settings(model, **changes), model)
     found = succeeded(run_python(WITHOUT_TORCH, tmp_path, *NETWORKS)).splitlines()
     with_torch: dict[str, object] = {}
     exec(RESULTS, with_torch)

@@ -5,7 +5,7 @@ import gzip
 import lzma
 import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
 import numpy as np
@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from seqlm.core.errors import DataError
-from seqlm.ngrams.arpa import escape, read_arpa, unescape, write_arpa
+from seqlm.ngrams.arpa import ArpaModel, escape, read_arpa, unescape, write_arpa
 from seqlm.ngrams.counts.counting import count_ngrams
 from seqlm.ngrams.models.kneser_ney import KneserNey
 
@@ -26,14 +26,18 @@ def model(order: int = 3) -> KneserNey:
     return KneserNey(count_ngrams(TEXT, len(TOKENS), order), order)
 
 
+def ids(arpa: ArpaModel, tokens: Iterable[str]) -> np.ndarray:
+    return np.array([arpa.tokens.index(token) for token in tokens])
+
+
 @pytest.mark.parametrize("name", ["model.arpa", "model.arpa.gz"])
 @pytest.mark.parametrize("order", [1, 2, 4])
 def test_what_is_written_is_read_and_scores_the_same(name: str, order: int, tmp_path: Path) -> None:
     write_arpa(tmp_path / name, model(order), TOKENS)
     assert (tmp_path / name).read_bytes().startswith(b"\x1f\x8b") == name.endswith(".gz")
-    read = read_arpa(tmp_path / name)
+    found = read_arpa(tmp_path / name)
     test = np.random.default_rng(1).integers(0, len(TOKENS), 500)
-    again = read.probs(np.array([read.tokens.index(TOKENS[token]) for token in test]))
+    again = found.probs(ids(found, [TOKENS[token] for token in test]))
     assert np.log10(again) == pytest.approx(np.log10(model(order).probs(test)), abs=1e-6)
 
 
@@ -48,16 +52,6 @@ def test_tokens_of_any_length_are_written(tmp_path: Path) -> None:
     written = [line.split("\t")[:2] for line in lines[start : start + len(tokens)]]
     probs = zip(np.log10(model().unigram), tokens, strict=True)
     assert written == [[f"{value:.8f}", escape(token)] for value, token in probs]
-
-
-def test_kenlm_reads_our_files_and_gives_our_scores(tmp_path: Path) -> None:
-    kenlm = pytest.importorskip("kenlm")
-    write_arpa(tmp_path / "model.arpa", model(4), TOKENS)
-    theirs = kenlm.Model(str(tmp_path / "model.arpa"))
-    test = np.random.default_rng(1).integers(1, len(TOKENS), 300)
-    text = " ".join(escape(TOKENS[token]) for token in test)
-    scores = [score for score, _, _ in theirs.full_scores(text, bos=False, eos=False)]
-    assert scores[1:] == pytest.approx(np.log10(model(4).probs(test)), abs=1e-4)
 
 
 # In the format of KenLM's lmplz; the numbers are made up, all different.
@@ -83,13 +77,10 @@ LMPLZ_WITH_MARKS = LMPLZ.replace("1=4", "1=6").replace("\n\n\\2-", "\n-99\t<s>\t
 """KenLM insists on marks."""
 
 
-def test_backoff_by_hand(tmp_path: Path) -> None:
-    path = tmp_path / "x.arpa"
-    path.write_text(LMPLZ)
-    read = read_arpa(path)
-    logs = np.log10(read.probs(np.array([read.tokens.index(token) for token in ("a", "b", "b", "<unk>")])))
-    # a b is listed; b b backs off: weight of b plus p of b; b <unk> likewise.
-    assert logs == pytest.approx([-0.35, -0.1760913 - 0.6532126, -0.1760913 - 0.9542425])
+def read(folder: Path, text: str) -> ArpaModel:
+    """Return what a file x.arpa with this text holds."""
+    (folder / "x.arpa").write_bytes(text.encode())
+    return read_arpa(folder / "x.arpa")
 
 
 @pytest.mark.parametrize(
@@ -111,31 +102,25 @@ def test_backoff_by_hand(tmp_path: Path) -> None:
     ],
 )
 def test_a_broken_file_is_named_with_its_line(old: str, new: str, complaint: str, tmp_path: Path) -> None:
-    path = tmp_path / "x.arpa"
     assert old in LMPLZ
-    path.write_text(LMPLZ.replace(old, new))
     with pytest.raises(DataError, match=complaint):
-        read_arpa(path)
+        read(tmp_path, LMPLZ.replace(old, new))
 
 
 def test_a_probability_above_1_is_refused(tmp_path: Path) -> None:
-    path = tmp_path / "x.arpa"
-    path.write_text(LMPLZ.replace("b\t-0.1760913", "b\t2"))
-    read = read_arpa(path)
-    ids = np.array([read.tokens.index(token) for token in ("a", "b", "b")])
+    found = read(tmp_path, LMPLZ.replace("b\t-0.1760913", "b\t2"))
     # 10 ** (2 - 0.6532) = 22.2
     with pytest.raises(DataError, match=r"x\.arpa: its backoff weights give .* probability 22\.2, more than 1"):
-        read.probs(ids)
+        found.probs(ids(found, "abb"))
     with pytest.raises(DataError, match="more than 1"):
-        read.next_distribution(ids)
+        found.next_distribution(ids(found, "abb"))
 
 
 def test_1_grams_that_do_not_sum_to_1_are_warned_of(tmp_path: Path) -> None:
-    path = tmp_path / "x.arpa"
-    path.write_text(LMPLZ)  # 1/9 + 2/9 + 2/9 + 0.1482
-    assert "the 1-grams sum to 0.704, not to 1" in read_arpa(path).warnings[0]
-    write_arpa(path, model(), TOKENS)
-    assert read_arpa(path).warnings == []
+    # 1/9 + 2/9 + 2/9 + 0.1482
+    assert "the 1-grams sum to 0.704, not to 1" in read(tmp_path, LMPLZ).warnings[0]
+    write_arpa(tmp_path / "y.arpa", model(), TOKENS)
+    assert read_arpa(tmp_path / "y.arpa").warnings == []
     # That of KenLM lists <s> with probability 1.
     assert read_arpa(Path(__file__).with_name("lmplz.arpa")).warnings == []
 
@@ -159,6 +144,7 @@ def test_a_byte_order_mark_and_any_name_of_a_packed_file_are_accepted(
 @pytest.mark.parametrize(
     ("old", "new"),
     [
+        ("", ""),
         ("ngram 1=6", "ngram  1=   6"),
         ("\\data\\", "# made by hand\n\niARPA\n\\data\\"),
         ("ngram 2=3", "ngram 2=3\nngram 3=0"),
@@ -170,37 +156,33 @@ def test_a_byte_order_mark_and_any_name_of_a_packed_file_are_accepted(
     ],
 )  # fmt: skip
 def test_all_that_kenlm_reads_is_read_alike(old: str, new: str, tmp_path: Path) -> None:
-    kenlm = pytest.importorskip("kenlm")
     content = LMPLZ_WITH_MARKS.replace(old, new)
     if "3=0" in new:
         content = content.replace("\\end", "\\3-grams:\n\n\\end")
-    (tmp_path / "x.arpa").write_bytes(content.encode())
-    read = read_arpa(tmp_path / "x.arpa")
-    probs = read.probs(np.array([read.tokens.index(token) for token in "abcab"]))
-    assert probs == pytest.approx([10**-0.35, 10**-0.36, 10 ** (-0.30103 - 0.6532126), 10**-0.35])
+    found, text = read(tmp_path, content), ["a", "b", "c", "a", "b", "b", "<unk>"]
+    logs = np.log10(found.probs(ids(found, text)))
+    # a b and b c are listed; c a backs off: weight of c plus p of a; b b and b <unk> likewise.
+    backed_off = [-0.1760913 - 0.6532126, -0.1760913 - 0.9542425]
+    assert logs == pytest.approx([-0.35, -0.36, -0.30103 - 0.6532126, -0.35, *backed_off])
     if "iARPA" not in new:  # it insists on the # of comments
-        theirs = kenlm.Model(str(tmp_path / "x.arpa")).full_scores("a b c a b", bos=False, eos=False)
-        assert np.log10(probs) == pytest.approx([score for score, _, _ in theirs][1:], abs=1e-6)
+        theirs = pytest.importorskip("kenlm").Model(str(tmp_path / "x.arpa"))
+        scores = [score for score, _, _ in theirs.full_scores(" ".join(text), bos=False, eos=False)]
+        assert logs == pytest.approx(scores[1:], abs=1e-6)
 
 
 def test_the_logarithm_of_0_and_exponents_are_read(tmp_path: Path) -> None:
-    path = tmp_path / "x.arpa"
-    path.write_text(LMPLZ.replace("-0.8293038\tc", "-inf\tc").replace("-0.36\tb c", "-1.2e-05\tb c"))
-    read = read_arpa(path)
-    a, b, c = (read.tokens.index(token) for token in "abc")
-    assert read.unigram[c] == 0
-    assert np.log10(read.probs(np.array([b, c]))) == pytest.approx([-1.2e-05], rel=1e-9)
-    assert read.probs(np.array([a, c])) == [0]  # listed nowhere: it backs off to the unigram
+    found = read(tmp_path, LMPLZ.replace("-0.8293038\tc", "-inf\tc").replace("-0.36\tb c", "-1.2e-05\tb c"))
+    assert found.unigram[ids(found, "c")] == 0
+    assert np.log10(found.probs(ids(found, "bc"))) == pytest.approx([-1.2e-05], rel=1e-9)
+    assert found.probs(ids(found, "ac")) == [0]  # listed nowhere: it backs off to the unigram
 
 
 def test_a_file_without_unk_has_unknown_words_as_likely_as_in_kenlm(tmp_path: Path) -> None:
-    path = tmp_path / "x.arpa"
-    path.write_text(LMPLZ_WITH_MARKS.replace("1=6", "1=5").replace("-0.9542425\t<unk>\t0\n", ""))
-    read = read_arpa(path)
-    assert np.log10(read.unigram[0]) == pytest.approx(-100)
-    assert read.warnings[0] == "x.arpa: lists no <unk>: log10 p of unknown words is -100"
+    found = read(tmp_path, LMPLZ_WITH_MARKS.replace("1=6", "1=5").replace("-0.9542425\t<unk>\t0\n", ""))
+    assert np.log10(found.unigram[0]) == pytest.approx(-100)
+    assert found.warnings[0] == "x.arpa: lists no <unk>: log10 p of unknown words is -100"
     kenlm = pytest.importorskip("kenlm")
-    assert kenlm.Model(str(path)).score("zebra", bos=False, eos=False) == pytest.approx(-100)
+    assert kenlm.Model(str(tmp_path / "x.arpa")).score("zebra", bos=False, eos=False) == pytest.approx(-100)
 
 
 @pytest.mark.parametrize("lines", [300_000_000, 20_000_000])

@@ -12,9 +12,6 @@ from seqlm.ngrams.counts.count_tables import NgramCounts
 from seqlm.ngrams.counts.counting import count_ngrams
 from seqlm.pipeline.ngrams.statistics import most_frequent
 
-TEXT = np.minimum(np.random.default_rng(0).zipf(1.3, 60_000), 999).astype(np.uint16)
-
-
 WIDE = 1 << 16
 """A vocabulary of which only three tokens fit into one packed key."""
 texts = st.lists(st.integers(0, 4), min_size=3, max_size=60)

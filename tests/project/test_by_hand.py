@@ -1,14 +1,18 @@
-"""Stages run by hand, without what they need, and in an experiment."""
+"""Stages by hand: without what they need, in an experiment, on other systems, and what their scripts import."""
 
+import os
 import re
 import shutil
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
 from seqlm.core.layout import Layout
 from smoke import ROOT, change_params
-from stages_by_hand import RunStage, in_this_process, prepare
+from stages_by_hand import RunStage, in_this_process, prepare, run_python, succeeded
+from workspace import Repository
 
 UNDER_DVC = {"DVC_STAGE": "a-stage"}
 
@@ -54,3 +58,37 @@ def test_a_wrong_setting_of_an_experiment_names_the_way_back(folder: str, expect
     complaint, advice = run_stage("configure", DVC_EXP_BASELINE_REV="0").stderr.splitlines()
     assert complaint.startswith("error: params.yaml: train.lr")
     assert expected in advice
+
+
+@pytest.mark.parametrize("encoding", ["latin-1", "utf-8"])
+def test_letters_that_the_terminal_lacks_become_escapes(encoding: str, tmp_path: Path) -> None:
+    change_params(prepare(tmp_path) / "params.yaml", {"download.corpus": "время.txt"})
+    (tmp_path / "время.txt").write_text("время идёт\n" * 20, encoding="utf-8")
+    command = [sys.executable, ROOT / "stages" / "download.py", "--root", tmp_path]
+    variables = os.environ | {"PYTHONIOENCODING": f"{encoding}:strict", "PYTHONUTF8": "0"}
+    printed = succeeded(subprocess.run(command, env=variables, capture_output=True, text=True))
+    # The second letter is U+0440.
+    assert ("время" if encoding == "utf-8" else "\\u0440") in printed
+
+
+def test_a_clone_keeps_line_ends_whatever_git_is_set_to() -> None:
+    # data/corpora.yaml and dvc.lock hold hashes of the bytes, and Git for Windows would change them by default.
+    said = Repository(ROOT).run("git", "check-attr", "eol", "--", "data/sample.txt", "data/corpora.yaml").stdout
+    assert said.splitlines() == ["data/sample.txt: eol: lf", "data/corpora.yaml: eol: lf"]
+
+
+# Their stages train networks. To score and generate, only a network of the framework needs it, which is loaded last.
+NEEDS_TORCH = {"environment", "train", "gradients", "sine"}
+IMPORTING = """
+import importlib, sys
+for name in sys.argv[1:]:
+    importlib.import_module(name)
+    assert 'torch' not in sys.modules, name
+"""
+
+
+@pytest.mark.slow
+def test_only_stages_that_need_pytorch_import_it() -> None:
+    scripts = [path for path in (ROOT / "stages").glob("*.py") if path.stem not in NEEDS_TORCH]
+    names = {name for path in scripts for name in re.findall(r"^ *from (seqlm\.\S+) import", path.read_text(), re.M)}
+    succeeded(run_python(IMPORTING, *names))

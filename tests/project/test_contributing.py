@@ -8,10 +8,10 @@ import pandas as pd
 import pytest
 
 from declared_deps import require_declared_files, require_declared_settings
-from smoke import SMALL
+from smoke import ROOT, SMALL
 from workspace import Workspace
 
-TEMPLATE = Path(__file__).with_name("templates") / "absolute.py"
+TEMPLATE = ROOT / "docs" / "templates" / "absolute.py"
 MODULE, REGISTRY = "src/seqlm/ngrams/models/absolute.py", "src/seqlm/ngrams/models/registry.py"
 SETTINGS, CHOICES = "src/seqlm/pipeline/ngrams/settings.py", "src/seqlm/pipeline/ngrams/smoothing.py"
 
@@ -25,7 +25,6 @@ def edit(path: Path, before: str, added: str) -> None:
 
 @pytest.fixture
 def extended(tmp_path: Path) -> Workspace:
-    """A copy of the project with another smoothing method."""
     workspace = Workspace(tmp_path)
     shutil.copyfile(TEMPLATE, workspace.folder / MODULE)
     edit(workspace.folder / REGISTRY, r"\A\"{3}(?:.|\n)*?\"{3}\n\n",

@@ -1,5 +1,7 @@
-"""README and docs: the site, named files, and the guide."""
+"""README, docs and committed results: the site, named files, the guide, and what is taken from results and code."""
 
+import csv
+import json
 import re
 import shutil
 import subprocess
@@ -8,12 +10,12 @@ from pathlib import Path
 
 import pytest
 
-from documented_commands import PAGES
-from smoke import ROOT
+import doc_values
+from default_params import skip_if_experiment_is_applied
+from smoke import ROOT, environment_of_python
 
-GUIDE = ROOT / "docs" / "guide"
-SECTIONS = sorted(GUIDE.glob("8-*.md"))
-EXERCISES = sorted(GUIDE.glob("8-*-exercises.md"))
+PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
+SECTIONS = sorted((ROOT / "docs" / "guide").glob("8-*.md"))
 MADE = ("reports/playground.html", "data/models/ngrams/")  # by the pipeline, and not in Git
 
 
@@ -77,7 +79,50 @@ def test_code_of_a_page_runs_alone_and_prints_what_the_page_shows(
 
 
 def test_every_exercise_has_an_answer() -> None:
-    asked = [part for page in EXERCISES for part in re.split(r"^(?=\*\*8)", page.read_text(), flags=re.MULTILINE)[1:]]
+    pages = [page.read_text() for page in SECTIONS if page.stem.endswith("exercises")]
+    asked = [part for page in pages for part in re.split(r"^(?=\*\*8)", page, flags=re.MULTILINE)[1:]]
     numbers = [match[1] for exercise in asked if (match := re.match(r"\*\*(8\.\d-\d)\.\*\*", exercise))]
     assert len(numbers) == len(set(numbers)) == 27  # of the chapter
     assert all("<summary>Answer</summary>" in exercise for exercise in asked)
+
+
+@pytest.mark.parametrize("page", doc_values.PAGES, ids=lambda page: page.stem)
+def test_a_page_is_up_to_date(page: Path) -> None:
+    skip_if_experiment_is_applied()
+    text = page.read_text(encoding="utf-8")
+    assert doc_values.filled(page) == text, "`python tools/doc_values.py` would write it again"
+
+
+def test_each_column_of_each_table_is_documented() -> None:
+    text = (ROOT / "docs/reference/tables.md").read_text(encoding="utf-8")
+    items = {
+        path: item
+        for item in re.split(r"\n(?=- `reports|`reports|## )", text)
+        for path in re.findall(r"`(reports\S+csv)`", item[:90])
+    }
+    for path in set(ROOT.glob("reports/**/*.csv")) - {ROOT / "reports/evaluate/table.csv"}:  # generated from COLUMNS
+        name = path.relative_to(ROOT).as_posix()
+        name = re.sub(r"train/[^/]+/", "evaluate/", re.sub(r"/(char|word|subword)/", "/KIND/", name))
+        with path.open(encoding="utf-8", newline="") as file:
+            columns = {re.sub(r"^ahead_\d+$", "ahead_K", column) for column in next(csv.reader(file))}
+        assert columns <= set(re.findall(r"`(\w+)`", items[name])), name
+
+
+def test_no_machine_path_is_committed() -> None:
+    paths = (b"/home/", f"{Path.home()}/".encode())
+    reports = [path for path in (ROOT / "reports").rglob("*") if path.is_file()]
+    assert [path for path in reports if any(word in path.read_bytes() for word in paths)] == []
+
+
+@pytest.mark.slow
+def test_dvc_draws_the_tables_with_titles_on_their_axes(tmp_path: Path) -> None:
+    command = ["dvc", "plots", "show", "--out", str(tmp_path)]
+    subprocess.run(command, cwd=ROOT, env=environment_of_python(), capture_output=True, check=True)
+    page = (tmp_path / "index.html").read_text(encoding="utf-8")
+    drawn = [json.loads(found) for found in re.findall(r"var spec = (\{.+\});$", page, re.MULTILINE)]
+    assert len(drawn) > 20
+    for chart in drawn:
+        assert "/" not in chart["title"]
+        # The axes of a layered chart are those of its layers, too.
+        encoding = chart["encoding"] | (chart["layer"][0]["encoding"] if "layer" in chart else {})
+        assert encoding["x"]["title"] not in ("", "x", "step"), chart["title"]

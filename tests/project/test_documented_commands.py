@@ -3,15 +3,14 @@
 import re
 import shutil
 import sys
-import time
 from pathlib import Path
 
 import pytest
 
-from documented_commands import PAGES, blocks, commands_in_text
-from smoke import SMALL
-from workspace import Workspace
+from smoke import ROOT, SMALL
+from workspace import Workspace, wait_until
 
+PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
 # Beginnings of lines that are not typed here, and why.
 SKIPPED = {
     "python3 -m venv .venv": "the copy uses the environment of this suite",
@@ -37,6 +36,28 @@ pytestmark = [
     pytest.mark.slow,
     pytest.mark.skipif(sys.prefix == sys.base_prefix, reason="make works in a virtual environment"),
 ]
+
+
+def blocks(page: Path) -> list[list[str]]:
+    """Return the lines of each of the page's blocks of shell commands.
+
+    In the README and on pages of howto/, blocks of Python are one command, which runs all up to this one.
+    """
+    found, python, program = [], page.parent.name == "howto" or page.name == "README.md", ""
+    for language, block in re.findall(r"^```(sh|python)\n(.*?)^```$", page.read_text(), re.M | re.DOTALL):
+        if language == "sh":
+            found.append(block.replace("\\\n", " ").splitlines())
+        elif python:
+            saved = re.findall(r'\.save\("(.+)"\)', program)  # by the blocks before, which run again
+            program += block
+            found.append([*(f"rm -r {folder}" for folder in saved), "python - <<'END'", *program.splitlines(), "END"])
+    return found
+
+
+def commands_in_text(page: Path) -> list[str]:
+    """Return each experiment, and each script of a stage, that the page's text names in backticks."""
+    text = re.sub(r"^```.*?^```$", "", page.read_text(), flags=re.M | re.DOTALL)
+    return re.findall(r"`((?:dvc exp run -S|python stages/\w+\.py --) ?[^`]+)`", text)
 
 
 def prepared(base: Path) -> Workspace:
@@ -73,14 +94,6 @@ def workspace(finished: Path, tmp_path: Path) -> Workspace:
     return prepared(tmp_path)
 
 
-def wait_for_queue(workspace: Workspace) -> None:
-    deadline = time.monotonic() + 300
-    while re.search("Running|Queued", status := workspace.run("dvc", "queue", "status").stdout):
-        assert time.monotonic() < deadline, status
-        time.sleep(2)
-    assert "Failed" not in status, status
-
-
 @pytest.mark.parametrize("page", [page for page in PAGES if blocks(page)], ids=lambda page: page.stem)
 def test_every_block_of_a_page_runs_in_its_order(page: Path, workspace: Workspace) -> None:
     if "git config user.name" not in page.read_text():
@@ -89,7 +102,8 @@ def test_every_block_of_a_page_runs_in_its_order(page: Path, workspace: Workspac
         lines = [line for line in block if not line.startswith(tuple(SKIPPED))]
         workspace.run("sh", "-c", "\n".join(["set -eu", *lines]))
         if any(line.startswith("dvc queue start") for line in lines):
-            wait_for_queue(workspace)
+            wait_until(lambda: not re.search("Running|Queued", workspace.run("dvc", "queue", "status").stdout), 300)
+            assert "Failed" not in workspace.run("dvc", "queue", "status").stdout
 
 
 @pytest.mark.parametrize("page", [page for page in PAGES if commands_in_text(page)], ids=lambda page: page.stem)

@@ -7,21 +7,18 @@ from typing import Any
 import numpy as np
 import pytest
 
-from chromium import CHROMIUM, Browser
+from browsers import CHROMIUM, Browser
 from smoke import ROOT, SMALL
 from workspace import Workspace
 
 AUTO = {"num_threads": 1, "generate.prefixes": "auto", "train.sample_prefix": "auto"}
 RAW = AUTO | {"preprocess.normalise": "none"}
+ENGLISH = (ROOT / "data" / "sample.txt").read_text(encoding="ascii") * 20
 HOSTILE = (
     "<script>alert(1)</script> </script><script>alert(2)</script> <img/src=data:,x/onerror=alert(3)> "
     "</plaintext><svg/onload=alert(4)> --></textarea><script>alert(5)</script>"
 )
 """If any of it is markup, a script runs or is refused by the policy of the page."""
-
-
-def english(num_bytes: int) -> str:
-    return ((ROOT / "data" / "sample.txt").read_text(encoding="ascii") * 20)[:num_bytes]
 
 
 def chinese(num_characters: int) -> str:
@@ -31,27 +28,21 @@ def chinese(num_characters: int) -> str:
     return "".join(f"{text[start : start + 40]}。\n\n" for start in range(0, len(text), 40))
 
 
-def workspace_of(base: Path, text: str, params: dict[str, Any]) -> Workspace:
-    """Return a workspace whose corpus is a user's own file."""
-    (base / "diary.txt").write_text(text, encoding="utf-8", newline="\n")
-    workspace = Workspace(base)
-    workspace.begin(params | {"download.corpus": str(base / "diary.txt")})
-    return workspace
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("text", "params"),
     [
-        (english(1700), SMALL | AUTO),
-        (english(3000), AUTO),
+        (ENGLISH[:1700], SMALL | AUTO),
+        (ENGLISH[:3000], AUTO),
         (chinese(30_000), SMALL | RAW),
-        (english(9000).replace("\n", f" {HOSTILE}\n"), SMALL | RAW),
+        (ENGLISH[:9000].replace("\n", f" {HOSTILE}\n"), SMALL | RAW),
     ],
     ids=["shortest English", "English, default settings", "Chinese", "markup"],
 )
 def test_a_text_gets_its_page(text: str, params: dict[str, Any], tmp_path: Path) -> None:
-    workspace = workspace_of(tmp_path, text, params)
+    (tmp_path / "diary.txt").write_text(text, encoding="utf-8", newline="\n")
+    workspace = Workspace(tmp_path)
+    workspace.begin(params | {"download.corpus": str(tmp_path / "diary.txt")})
     said = workspace.run("dvc", "repro", timeout=3000)
     reports = workspace.folder / "reports"
     page, table = (reports / "index.html").read_text(), (reports / "summary.txt").read_text()

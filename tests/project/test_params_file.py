@@ -1,5 +1,7 @@
-"""Experiments: changes of ``params.yaml``, presets, wrong settings and the way back."""
+"""Experiments: presets, and changes of ``params.yaml`` that are refused before DVC starts."""
 
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -10,7 +12,8 @@ import preset
 from default_params import PARAMS_FILE
 from seqlm.core.settings import read_params
 from seqlm.pipeline.configure.settings import resolve_runs
-from workspace import Workspace, stages_run
+from smoke import ROOT
+from stages_by_hand import refused
 
 
 @pytest.mark.parametrize("first", preset.PRESETS)
@@ -41,35 +44,18 @@ def test_any_name_of_a_file_is_a_setting(name: str, monkeypatch: pytest.MonkeyPa
     assert YAML(typ="safe").load(tmp_path / "params.yaml")["download"] == {"corpus": name}
 
 
-@pytest.mark.slow
-def test_an_experiment_and_the_way_back(clean: Workspace) -> None:
-    options = [word for change in ("train.lr=0.5", "+runs.mine={token: char, model: gru}") for word in ("-S", change)]
-    ran = stages_run(clean.run("dvc", "exp", "run", *options, "evaluate").stdout)
-    # The run small-lstm has its own learning rate, and a new run costs one training and one scoring.
-    assert set(ran) == {
-        "download", "configure", "train@plain", "train@mine", "score@plain", "score@mine", "evaluate",
-    }  # fmt: skip
-    # One setting changes, and a name with two settings is added.
-    assert clean.git("diff", "--numstat", "params.yaml").split() == [str(1 + 3), "1", "params.yaml"]
-    # What changed, and the bits of what it changed, fit a terminal.
-    shown = clean.run("dvc", "exp", "show", "--only-changed", "--drop", "test|params|runs|.*/").stdout
-    difference = clean.run("dvc", "metrics", "diff").stdout
-    assert {"val.plain", "val.mine", "train.lr"} <= set(shown.split())
-    assert {"val.plain", "test.plain", "val.mine", "test.mine"} <= set(difference.split())
-    for output in (shown, difference):
-        assert "small-lstm" not in output
-        assert max(map(len, output.splitlines())) <= 80, output
-    assert "mine" in clean.metrics()
-
-    removal = clean.run("dvc", "exp", "run", "--set-param", "~runs.mine", "evaluate").stdout
-    assert "removed data/models/runs/mine: no such run is left" in removal
-    assert "removed score@mine from dvc.lock" in removal
-    assert "mine" not in (clean.folder / "dvc.lock").read_text()
-
-    clean.git("checkout", "--quiet", ".")
-    # The stage download removes what the added run left; everything else comes from the cache.
-    assert set(stages_run(clean.run("dvc", "repro").stdout)) <= {"download", "evaluate"}
-    assert "mine" not in clean.metrics()
-    assert "mine" not in (clean.folder / "dvc.lock").read_text()
-    assert clean.git("status", "--porcelain", "--untracked-files=no") == ""
-    assert clean.git("ls-files", "--others", "--exclude-standard", "reports") == ""
+@pytest.mark.parametrize(
+    ("change", "code", "complaint"),
+    [
+        ("train.lr=0,5", 1, "train.lr=0,5: a comma separates several values"),
+        ("train.lrr=1", 1, "Could not override 'train.lrr'. Did you mean train.lr?"),
+        ("train.lr=-1", 2, "params.yaml: train.lr = -1: should be greater than 0"),
+        ("+runs.x={model: gru}", 2, "params.yaml: runs.x.token: missing"),
+    ],
+)
+def test_changes_of_an_experiment_are_refused_before_dvc_starts(
+    change: str, code: int, complaint: str, tmp_path: Path
+) -> None:
+    (tmp_path / "params.yaml").write_bytes(PARAMS_FILE.read_bytes())
+    command = [sys.executable, str(ROOT / "tools" / "preset.py"), "quick", "-S", change]
+    refused(subprocess.run(command, cwd=tmp_path, capture_output=True, text=True), code, complaint)

@@ -3,12 +3,12 @@
 import os
 import re
 import signal
-import sys
 from pathlib import Path
 
 import pytest
 
-from workspace import TinyRepository, wait_until
+from stages_by_hand import refused, succeeded
+from workspace import Finished, TinyRepository, wait_until
 
 PIPELINE = """
 stages:
@@ -34,8 +34,7 @@ pathlib.Path("out.txt").write_text(params["unit"])
 @pytest.fixture(scope="module")
 def finished(tmp_path_factory: pytest.TempPathFactory) -> TinyRepository:
     files = {"dvc.yaml": PIPELINE, "copy.py": COPY, "mine.txt": "as committed\n", ".gitignore": "running\n"}
-    files["params.yaml"] = PARAMS
-    return TinyRepository.make(tmp_path_factory.mktemp("tiny"), files)
+    return TinyRepository.make(tmp_path_factory.mktemp("tiny"), files | {"params.yaml": PARAMS})
 
 
 @pytest.fixture
@@ -43,16 +42,8 @@ def repository(finished: TinyRepository, tmp_path: Path) -> TinyRepository:
     return finished.copy_to(tmp_path / "repository")
 
 
-def restored(repository: TinyRepository, *options: str) -> str:
-    result = repository.tool("restore.py", *options)
-    assert result.returncode == 0, result.stderr
-    return result.stdout
-
-
-def refused(repository: TinyRepository, *options: str) -> str:
-    result = repository.tool("restore.py", *options)
-    assert result.returncode == 5
-    return result.stderr
+def restore(repository: TinyRepository, *options: str) -> Finished:
+    return repository.tool("restore.py", *options)
 
 
 @pytest.mark.slow  # runs experiments
@@ -62,14 +53,14 @@ def test_restore_undoes_a_stopped_experiment(killed: bool, repository: TinyRepos
     (repository.folder / "running").unlink()
     process = repository.start("dvc", "exp", "run", "--set-param", "unit=row", "--set-param", "seconds=60")
     wait_until((repository.folder / "running").exists)
-    assert f"error: DVC is at work here (process {process.pid})" in refused(repository)
+    refused(restore(repository), 5, f"error: DVC is at work here (process {process.pid})")
     # The stage is stopped with DVC, as by a terminal; the project's own stages end when DVC does.
     os.killpg(process.pid, signal.SIGKILL if killed else signal.SIGINT)
     process.wait(timeout=60)
     assert not (repository.folder / "out.txt").exists()
     if killed:  # else DVC had the time to go back to the branch itself
-        assert "left HEAD detached from main: `make restore`" in refused(repository, "--check")
-    said = restored(repository)
+        refused(restore(repository, "--check"), 5, "left HEAD detached from main: `make restore`")
+    said = succeeded(restore(repository))
     assert repository.git("branch", "--show-current") == "main"
     assert repository.git("status", "--porcelain") == ""
     assert (repository.folder / "params.yaml").read_text() == PARAMS
@@ -80,15 +71,6 @@ def test_restore_undoes_a_stopped_experiment(killed: bool, repository: TinyRepos
     # The next experiment works.
     repository.run("dvc", "exp", "run", "--set-param", "unit=word")
     assert (repository.folder / "out.txt").read_text() == "word"
-
-
-def test_a_second_run_beside_one_is_refused(repository: TinyRepository) -> None:
-    (repository.folder / "params.yaml").write_text(PARAMS.replace("seconds: 0", "seconds: 60"))
-    (repository.folder / "running").unlink()
-    process = repository.start("dvc", "repro")
-    wait_until((repository.folder / "running").exists)
-    assert f"error: DVC is at work here (process {process.pid}): wait for it" in refused(repository, "--check")
-    os.killpg(process.pid, signal.SIGKILL)
 
 
 def detach_head_like_dvc(repository: TinyRepository) -> None:
@@ -106,7 +88,7 @@ def test_changes_that_restore_set_aside_come_back_with_git_stash_pop(repository:
     repository.git("add", "new.txt")
     (repository.folder / "reports/train").mkdir(parents=True)
     (repository.folder / "reports/train/gru.json").write_text("{}")  # Git does not know the results of a new run
-    assert "new.txt" in restored(repository)
+    assert "new.txt" in succeeded(restore(repository))
     assert repository.git("status", "--porcelain") == ""
     assert not (repository.folder / "reports/train").exists()
     repository.git("stash", "pop")
@@ -117,7 +99,7 @@ def test_changes_that_restore_set_aside_come_back_with_git_stash_pop(repository:
 def test_what_dvc_has_not_stored_is_moved_aside(repository: TinyRepository) -> None:
     (repository.folder / "out.txt").unlink()
     (repository.folder / "out.txt").write_text("trained by hand for hours")
-    (folder,) = re.findall("moved files that DVC has not stored to (.*)", restored(repository))
+    (folder,) = re.findall("moved files that DVC has not stored to (.*)", succeeded(restore(repository)))
     assert (repository.folder / "out.txt").read_text() == "line"
     assert (repository.folder / folder / "out.txt").read_text() == "trained by hand for hours"
 
@@ -131,33 +113,32 @@ def test_restore_sees_a_change_that_git_takes_for_none(repository: TinyRepositor
     params.write_text(PARAMS.replace("line", "word"))
     os.utime(params, (10**9, 10**9))
     assert repository.git("status", "--porcelain") == ""
-    assert "set aside: params.yaml" in restored(repository)
+    assert "set aside: params.yaml" in succeeded(restore(repository))
     assert params.read_text() == PARAMS
 
 
 def test_restore_leaves_no_commit_without_a_branch(repository: TinyRepository) -> None:
     detach_head_like_dvc(repository)
     repository.git("commit", "--quiet", "--allow-empty", "--message", "unnoticed")
-    refused(repository, "--check")
-    complaint = refused(repository)
-    assert "1 commits" in complaint
-    assert "`git switch -c NAME`" in complaint
+    assert restore(repository, "--check").returncode == 5
+    refused(result := restore(repository), 5, "1 commits")
+    assert "`git switch -c NAME`" in result.stderr
     repository.git("switch", "--quiet", "-c", "kept")
-    restored(repository)
+    succeeded(restore(repository))
     assert repository.git("log", "-1", "--format=%s") == "unnoticed"
 
 
-def test_restore_does_not_interrupt_dvc(repository: TinyRepository) -> None:
+def test_restore_does_not_interrupt_dvc_and_no_second_run_begins(repository: TinyRepository) -> None:
     detach_head_like_dvc(repository)
-    (repository.folder / "dvc").write_text("import time; time.sleep(60)")
-    process = repository.start(sys.executable, "dvc", "exp", "run")
-    try:
-        for options in ([], ["--check"]):
-            assert f"error: DVC is at work here (process {process.pid})" in refused(repository, *options)
-    finally:
-        process.kill()
-        process.wait()
-    assert "left HEAD detached from main: `make restore`" in refused(repository, "--check")
+    (repository.folder / "params.yaml").write_text(PARAMS.replace("seconds: 0", "seconds: 60"))
+    (repository.folder / "running").unlink()
+    process = repository.start("dvc", "repro")
+    wait_until((repository.folder / "running").exists)
+    for options in ([], ["--check"]):
+        refused(restore(repository, *options), 5, f"error: DVC is at work here (process {process.pid}): wait for it")
+    os.killpg(process.pid, signal.SIGKILL)
+    process.wait()
+    refused(restore(repository, "--check"), 5, "left HEAD detached from main: `make restore`")
 
 
 def test_restore_does_not_interrupt_git(repository: TinyRepository) -> None:
@@ -167,5 +148,5 @@ def test_restore_does_not_interrupt_git(repository: TinyRepository) -> None:
         repository.git("commit", "--quiet", "--all", "--message", branch)
     assert repository.run("git", "merge", "other", check=False).returncode != 0
     before = repository.git("status", "--porcelain")
-    assert "Git is in the middle of something" in refused(repository)
+    refused(restore(repository), 5, "Git is in the middle of something")
     assert repository.git("status", "--porcelain") == before

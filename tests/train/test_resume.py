@@ -4,7 +4,6 @@ import re
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -20,13 +19,14 @@ from seqlm.core.layout import Layout
 from seqlm.networks.architectures import ARCHITECTURES
 from seqlm.pipeline.train.interrupts import run_lock
 from seqlm.train import callbacks
-from seqlm.train.callbacks import Checkpoint, checkpoint_key
+from seqlm.train.callbacks import Checkpoint, checkpoint_key, periodic_saver
 from seqlm.train.trainer import Trainer
 from seqlm.vocab.corpus import SPLITS
 from seqlm.vocab.vocabulary import SplitInfo, Vocab
-from small_training import InState, config, equal, prepare_stage, trained, trainer
+from small_training import config, equal, in_state, prepare_stage, trained, trainer
 from smoke import ROOT
 from stages_by_hand import RunStage, succeeded
+from workspace import wait_until
 
 ADAM = {"optimizer": "adamw", "lr": 0.01, "schedule": "cosine", "warmup_share": 0.3, "weight_decay": 0.1}
 DROPOUT = {"embedding": "learned", "dropout": 0.3, "checkpoint": "best", **ADAM}
@@ -84,30 +84,15 @@ def checkpoints(layout: Layout) -> list[tuple[str, int]]:
     return [(path.name, path.stat().st_mtime_ns) for path in layout.checkpoints.rglob("checkpoint")]
 
 
-def heed_interrupts() -> None:
-    """What a shell starts in the background ignores interrupts, and so does all that it starts."""
-    signal.signal(signal.SIGINT, signal.SIG_DFL)
-
-
 def stop_after_a_checkpoint(
     layout: Layout, command: list[str], stop: Callable[[subprocess.Popen[str]], None]
 ) -> tuple[int, str]:
     """Run a training until it has written a checkpoint, then stop it; return its exit code and its errors."""
     earlier = checkpoints(layout)
-    process = subprocess.Popen(
-        [sys.executable, *command],
-        cwd=layout.root,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.PIPE,
-        text=True,
-        preexec_fn=heed_interrupts,
-    )
-    deadline = time.monotonic() + 60
+    options = {"cwd": layout.root, "stdout": subprocess.DEVNULL, "stderr": subprocess.PIPE, "text": True}
+    process = subprocess.Popen([sys.executable, *command], **options)
     # A signal while Python still imports may be lost: wait for a checkpoint of this process.
-    while checkpoints(layout) in ([], earlier):
-        assert process.poll() is None
-        assert time.monotonic() < deadline
-        time.sleep(0.02)
+    wait_until(lambda: process.poll() is not None or checkpoints(layout) not in ([], earlier))
     stop(process)
     _, errors = process.communicate(timeout=60)
     return process.returncode, errors
@@ -139,10 +124,7 @@ def test_two_processes_of_which_one_is_killed_resume_together_within_an_epoch(tm
     text = (ROOT / "data/sample.txt").read_text(encoding="utf-8")[:4000]
     # Processes agree on a checkpoint after every 64th minibatch of 4 x 5 tokens; an epoch has three such places.
     layout = prepare_stage(tmp_path, text, num_epochs=2, model="gru")
-    weights, options = (
-        layout.run("x") / "weights.safetensors",
-        {"cwd": tmp_path, "capture_output": True, "text": True},
-    )
+    weights, options = layout.run("x") / "weights.safetensors", {"cwd": tmp_path, "capture_output": True, "text": True}
     whole = subprocess.run(TORCHRUN, check=True, timeout=300, **options)
     assert "2 processes" in whole.stdout
     undisturbed = sha256_of_file(weights)
@@ -161,13 +143,32 @@ def test_two_processes_of_which_one_is_killed_resume_together_within_an_epoch(tm
     assert sha256_of_file(weights) == undisturbed
 
 
+def test_checkpoints_take_a_hundredth_of_the_time(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    checkpoint, now, saved = Checkpoint(tmp_path / "checkpoint", "x"), [0.0], list[float]()
+    monkeypatch.setattr("seqlm.train.callbacks.time.monotonic", lambda: now[0])
+
+    def save(_: object) -> None:
+        saved.append(now[0])
+        now[0] += 0.01  # saving takes a hundredth of a second: the next one is due a second after it
+
+    monkeypatch.setattr(checkpoint, "save", save)
+    write = periodic_saver(checkpoint)
+
+    def after_minibatch(made: Trainer) -> None:
+        write(made)
+        now[0] += 0.3
+
+    trainer(config()).train(after_minibatch)
+    assert saved[:3] == pytest.approx([0, 1.21, 2.42])
+
+
 def test_a_damaged_checkpoint_is_not_loaded(tmp_path: Path) -> None:
     checkpoint = Checkpoint(tmp_path / "checkpoint", "key")
-    made = InState({"a": np.ones(2)}, {"b": [1, {"c": None}]})
+    made = in_state({"a": np.ones(2)}, {"b": [1, {"c": None}]})
     assert not checkpoint.restore(made)
     checkpoint.save(made)
     assert checkpoint.restore(made)
-    arrays, values = made.restored
+    ((arrays, values),) = made.restore.call_args.args
     assert (arrays["a"].tolist(), values) == ([1, 1], {"b": [1, {"c": None}]})
     assert not Checkpoint(checkpoint.path, "of other settings").restore(made)
     content = checkpoint.path.read_bytes()

@@ -58,12 +58,9 @@ def test_prompts_end_before_spaces_and_follow_each_other() -> None:
     # A text without spaces is cut anywhere.
     text = "天地玄黃宇宙洪荒日月盈昃辰宿列張寒來暑往秋收冬藏"
     assert cut(text, 2) == [text[:20], text[20:]]
+    assert cut("naïve men", 1, unknown="ï") == ["nave men"]
     with pytest.raises(DataError, match="nothing to continue"):
         cut(" \n ", 1)
-
-
-def test_unknown_tokens_are_left_out() -> None:
-    assert cut("naïve men", 1, unknown="ï") == ["nave men"]
 
 
 @given(st.text(st.sampled_from("ab \n漢"), max_size=80), st.integers(1, 4))
@@ -167,12 +164,6 @@ def test_lines_are_joined_as_the_text_asks_for_and_the_vocabulary_remembers(
     vocab = Vocab.load(layout.vocab("char"))
     assert (vocab.line_separator, vocab.splits["test"].num_tokens) == (separator, 9 + len(separator))
     assert vocab.splits["test"].num_chars == 9 + len(separator)
-
-
-def test_rare_tokens_are_left_out(stage: Stage, layout: Layout) -> None:
-    # The line has e four times and the space four times.
-    succeeded(stage("char", vocab__char__min_freq=4))
-    assert json.loads(layout.vocab("char").read_text())["tokens"] == ["<unk>", "e", " "]
 
 
 def test_another_language_after_train_is_warned_of(stage: Stage, layout: Layout) -> None:

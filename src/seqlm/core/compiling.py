@@ -1,10 +1,11 @@
 """Loops compiled by Numba and cached on disk: compiling takes seconds, loading takes hundredths of
 a second.
 
-Numba optimises a function together with everything it calls, so deeply nested functions are
-optimised again and again; it compiles a function anew for each literal among its arguments; and it
-gives each function a wrapper for Python, which for large tuples of arrays is larger than the
-function itself. The decorators below keep the seconds that compiling takes low.
+Numba optimises a function together with everything it calls, and makes machine code of it even if
+only compiled code calls it, so deeply nested functions are compiled again and again; it compiles a
+function anew for each literal among its arguments; and it gives each function a wrapper for Python,
+which for large tuples of arrays is larger than the function itself. The decorators below keep the
+seconds that compiling takes low.
 """
 
 import hashlib
@@ -20,7 +21,8 @@ import numpy as np
 import platformdirs
 from numba import config, njit
 from numba.core.caching import FunctionCache
-from numba.core.codegen import get_host_cpu_features
+from numba.core.codegen import JITCodeLibrary, get_host_cpu_features
+from numba.core.compiler import Compiler
 from numba.core.runtime import rtsys
 
 from seqlm.core.sources import source_files
@@ -45,7 +47,7 @@ def compiled(**options: Any) -> Any:
     config.CACHE_LOCATOR_CLASSES = f"{__name__}.{SourceHashLocator.__name__}"
 
     def decorate(function: Callable[..., Any]) -> Any:
-        loop = njit(**options)(function)
+        loop = njit(no_cfunc_wrapper=True, **options)(function)
         loop._cache = TolerantCache(function)  # as njit(cache=True) does, with another class
         return loop
 
@@ -131,12 +133,40 @@ def _stamp(module: str, path: Path) -> str:
     return sources.hexdigest()
 
 
+class _PartLibrary(JITCodeLibrary):  # type: ignore[misc]
+    """The code of a function that only compiled code calls, as it is before any optimisation."""
+
+    def _optimize_functions(self, ll_module: Any) -> None:
+        ll_module.data_layout = self._codegen._data_layout
+
+    def finalize(self) -> None:
+        """Add what the function calls, once."""
+        for library in dict.fromkeys(self._linking_libraries):
+            self._final_module.link_in(library._get_module_for_linking(), preserve=True)
+        self._finalized = True
+
+    codegen = property(lambda self: self)
+
+    def set_env(self, *_: object) -> None:
+        """Do nothing: there is no machine code that could ask for its environment."""
+
+
+class _PartCompiler(Compiler):  # type: ignore[misc]
+    def __init__(self, typing: Any, target: Any, _: None, *others: Any) -> None:
+        super().__init__(typing, target, _PartLibrary(target.codegen(), "part"), *others)
+
+
 # Loops of networks create no arrays, so reference counts (_nrt) are not needed.
 jit_entry = compiled(nogil=True, error_model="numpy", _nrt=False)
 """For a function that Python calls. The compiled code is cached with everything it calls, unless
 some arguments are functions."""
 jit_internal = njit(
-    nogil=True, error_model="numpy", _nrt=False, no_cpython_wrapper=True, no_cfunc_wrapper=True
+    nogil=True,
+    error_model="numpy",
+    _nrt=False,
+    no_cpython_wrapper=True,
+    no_cfunc_wrapper=True,
+    pipeline_class=_PartCompiler,
 )
 """For a function that only compiled code calls."""
 jit_inline = njit(nogil=True, error_model="numpy", _nrt=False, inline="always")

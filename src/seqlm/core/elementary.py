@@ -14,7 +14,7 @@ precision, ``exp_single``, ``sigmoid_single`` and ``tanh_single`` in single prec
 import math
 
 import numpy as np
-from numba import njit, types
+from numba import types
 from numpy import float32, float64, int32, int64
 from numpy.typing import ArrayLike, NDArray
 
@@ -40,6 +40,7 @@ _E2, _E3, _E4, _E5, _E6, _E7, _E8, _E9, _E10, _E11, _E12, _E13 = (
 _L1, _L2, _L3, _L4, _L5, _L6, _L7, _L8, _L9, _L10 = (2 / (2 * n + 1) for n in range(1, 11))
 _SQRT_HALF_BITS = 0x3FE6A09E667F3BCD
 _SMALLEST_NORMAL, _SUBNORMAL_SHIFT = 2.0**-1022, 54
+_SUBNORMAL_SCALE = 2.0**_SUBNORMAL_SHIFT
 _LOWEST_NORMAL = -708.0
 """From here on, exp is at least the smallest normal number."""
 
@@ -60,7 +61,7 @@ _ROUNDER_SINGLE, _LOWEST_SINGLE = float32(1.5 * 2**_BITS_SINGLE), float32(-87.0)
 _C3, _C4, _C5, _C6, _C7 = (float32(1 / n) for n in (6, 24, 120, 720, 5040))
 
 
-@njit(error_model="numpy")
+@jit_internal
 def exp_of(x: float64) -> float:
     """Return e to the power x, to within a unit in the last place."""
     inside = min(max(x, _LOWEST), _HIGHEST)
@@ -78,12 +79,12 @@ def exp_of(x: float64) -> float:
     return x if x != x else found  # NaN stays NaN
 
 
-@njit(error_model="numpy")
+@jit_internal
 def log_of(x: float64) -> float:
     """Return the natural logarithm of x, to within a unit in the last place; of 0, minus
     infinity."""
     is_small = x < _SMALLEST_NORMAL
-    bits = float64(x * 2.0**_SUBNORMAL_SHIFT if is_small else x).view(int64)
+    bits = float64(x * _SUBNORMAL_SCALE if is_small else x).view(int64)
     # x = 2^k (1 + f), with 1 + f from sqrt(1/2) to sqrt(2).
     k = (bits - _SQRT_HALF_BITS) >> _BITS
     f = int64(bits - (k << _BITS)).view(float64) - 1.0

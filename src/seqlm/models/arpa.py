@@ -13,7 +13,7 @@ from typing import Literal
 import numpy as np
 
 from seqlm.core.errors import DataError
-from seqlm.models.encoding import EncodedText, count_of_shapes, word_shape
+from seqlm.models.encoding import EncodedText, nll_of_shapes, word_shape
 from seqlm.models.info import ModelInfo
 from seqlm.models.language_model import LanguageModel
 from seqlm.models.ngrams import EvolvingCounts, NGram
@@ -90,9 +90,9 @@ class ArpaLanguageModel(NGram):
             tokens += [MARKS[0], *words, MARKS[1]]
             lengths += [0, *map(len, words), 0]
             scored += [False, *[True] * len(words), self._eos]
-        num_read = len(self.vocab.tokenize(context)) + 2 * context.count("\n")
         is_scored = np.array(scored)
-        is_scored[: num_read + 1] = False
+        if context:
+            is_scored[: len(self.vocab.tokenize(context)) + 2 * context.count("\n") + 1] = False
         num_ends = text.count("\n") + 1 if self._eos else 0
         shape = word_shape(context, text) if self.vocab.kind == "word" else ""
         return EncodedText.from_tokens(
@@ -104,7 +104,7 @@ class ArpaLanguageModel(NGram):
             lengths=np.array(lengths),
             # Each line ends with a character, the last one too.
             num_chars=len(text) - text.count("\n") + num_ends,
-            separator_nll=count_of_shapes(tuple(shape.split("\n")), "").nll(None),
+            separator_nll=nll_of_shapes(tuple(shape.split("\n")), ""),
         )
 
 

@@ -27,10 +27,10 @@ from seqlm.vocab.vocabulary import Vocab
 
 Indices = NDArray[np.int64]
 _NON_LETTER = re.compile(r"[^A-Za-z\s]")
-_WORD, _LINE_ENDS = re.compile("[^ \n]+"), re.compile("\n+")
+_LINE_ENDS = re.compile("\n+")
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(kw_only=True)
 class EncodedText(Stream):
     """A text as tokens of a model, after a context that is only read."""
 
@@ -93,8 +93,8 @@ def encode(vocab: Vocab, context: str, text: str) -> EncodedText:
     else:
         is_scored = np.arange(len(tokens)) >= len(vocab.tokenize(context))
         num_chars = len(text)
-        counted = count_of_shapes((word_shape(context, text),), vocab.line_separator)
-        separator_nll = counted.nll(vocab.separators)
+        shape = word_shape(context, text)
+        separator_nll = nll_of_shapes((shape,), vocab.line_separator, vocab.separators)
     return EncodedText.from_tokens(
         vocab,
         text,
@@ -110,13 +110,23 @@ def encode(vocab: Vocab, context: str, text: str) -> EncodedText:
 def word_shape(context: str, text: str) -> str:
     """Return a text with one letter in place of each word, after the separator that ends its
     context, which belongs to the text."""
-    return _WORD.sub("x", context[-1:] + text)
+    lines = f"{context[-1:]}{text}".split("\n")
+    return "\n".join([" ".join(["x" * bool(word) for word in line.split(" ")]) for line in lines])
+
+
+def nll_of_shapes(
+    shapes: tuple[str, ...], line_separator: str, model: Separators | None = None
+) -> float:
+    """Return what :meth:`Separators.nll` does for texts whose words are replaced by one letter
+    each."""
+    counted, own_nll = _count_of_shapes(shapes, line_separator)
+    return counted.nll(model) if model else own_nll
 
 
 @lru_cache(1000)  # sentences share a few shapes
-def count_of_shapes(shapes: tuple[str, ...], line_separator: str) -> Separators:
-    """Return the separators of texts whose words are replaced by one letter each."""
-    return count_separators(shapes, line_separator)
+def _count_of_shapes(shapes: tuple[str, ...], line_separator: str) -> tuple[Separators, float]:
+    counted = count_separators(shapes, line_separator)
+    return counted, counted.nll(None)
 
 
 def default_context(vocab: Vocab) -> str:

@@ -158,7 +158,7 @@ def require_text(value: object, what: str) -> str:
     for an unpaired surrogate, which UTF-8 cannot encode."""
     if not isinstance(value, str):
         raise ParamsError(f"{what} must be a string, {_problem(value)}")
-    if surrogate := _SURROGATE.search(value):
+    if not value.isascii() and (surrogate := _SURROGATE.search(value)):
         position = f"{surrogate[0]!r}, at position {surrogate.start()}"
         raise DataError(f"{what} contains an unpaired surrogate, {position}: remove or replace it")
     return value.removeprefix(_BYTE_ORDER_MARK)
@@ -189,7 +189,9 @@ def require_texts(value: object, what: str) -> tuple[list[str], bool]:
 
 def broadcast_contexts(context: object, texts: Sequence[str]) -> list[str]:
     """Return the context of each of some texts. Raises ParamsError if there are more or fewer."""
-    contexts, is_single = require_texts("" if context is None else context, "the context")
+    if context is None:
+        return [""] * len(texts)
+    contexts, is_single = require_texts(context, "the context")
     if is_single:
         return contexts * len(texts)
     require_same_length("text", texts, "context", contexts)

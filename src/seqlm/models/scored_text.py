@@ -27,7 +27,7 @@ NUM_BLOCKS = 50
 MIN_BLOCK_CHARS = 20
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(kw_only=True)
 class Stream:
     """A text of n scored tokens, and what a model reads to score them."""
 

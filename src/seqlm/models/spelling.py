@@ -103,7 +103,8 @@ def unknown_costs(
     vocab: Vocab, tokens: Sequence[str], ids: NDArray[np.integer]
 ) -> NDArray[np.float64]:
     """Return the spelling cost of each unknown token, in nats, and 0 for all others."""
-    costs, is_unknown = np.zeros(len(ids)), ids == 0
-    if is_unknown.any():
+    costs = np.zeros(len(ids))
+    if np.count_nonzero(ids) < len(ids):
+        is_unknown = ids == 0
         costs[is_unknown] = spelling_costs(vocab, list(compress(tokens, is_unknown.tolist())))
     return costs

@@ -11,7 +11,6 @@ import math
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
 from itertools import chain
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -23,7 +22,7 @@ from seqlm.core.metrics import Nll, perplexity
 from seqlm.core.text import LINE_ENDS
 from seqlm.models.encoding import EncodedText, Indices, cleaning_remarks
 from seqlm.models.inputs import Space, SurprisalInput
-from seqlm.models.scored_text import chars_up_to_first, measure
+from seqlm.models.scored_text import chars_up_to_first
 from seqlm.preprocess.cleaning import clean_text
 from seqlm.vocab.separators import BLANKS
 
@@ -101,14 +100,14 @@ class TextSurprisals:
         """Whether the model has no distribution of the first token."""
         return len(self.nll) > 0 and math.isnan(self.nll[0])
 
-    @cached_property
-    def metrics(self) -> dict[str, Any]:
-        """What :func:`~seqlm.models.scored_text.measure` returns."""
-        text = self.encoded
+    @property
+    def scored(self) -> tuple[Nll, EncodedText]:
+        """The surprisals and the text, without a first token that has no distribution."""
+        nll, text = self.nll, self.encoded
         if not self.first_is_unscored:
-            return measure(self.nll, text)
+            return nll, text
         num_chars = text.num_chars - chars_up_to_first(text.vocab, text.text, text.tokens[0])
-        return measure(self.nll[1:], replace(text, num_chars=num_chars, spelling=text.spelling[1:]))
+        return nll[1:], replace(text, num_chars=num_chars, spelling=text.spelling[1:])
 
     def score(self, which: str, original: str) -> Score:
         """Return the figures that sum up the surprisals of a text, which was ``original`` before
@@ -116,25 +115,24 @@ class TextSurprisals:
 
         Raises DataError, which calls the text ``which``, if it has no scored token.
         """
-        vocab, skipped, metrics = self.encoded.vocab, int(self.first_is_unscored), self.metrics
-        nll, noun, share = self.nll[skipped:], vocab.token_kind.noun, metrics["unknown_share"]
+        (nll, text), noun = self.scored, self.encoded.vocab.token_kind.noun
         if not len(nll):
             raise DataError(f"{which} has no {noun} that can be scored: use a longer text")
-        total, bits, remarks = float(nll.sum()), metrics["bits_per_character"], list[str]()
+        total, remarks = float(nll.sum()), list[str]()
+        share = np.count_nonzero(text.spelling) / len(nll)
         all_perplexity = perplexity_known = perplexity(total, len(nll))
         if math.isinf(total):
             token = self.encoded.tokens[int(np.isinf(self.nll).argmax())]
             remarks.append(f"perplexity is infinite, because {token!r} has probability 0")
         if share:
-            spelling = self.encoded.spelling[skipped:]
-            known = nll[spelling == 0]
+            known = nll[text.spelling == 0]
             perplexity_known = perplexity(known.sum(), len(known)) if len(known) else math.nan
             if share > HIGH_UNKNOWN_SHARE:
                 remarks.append(
                     f"{share:.0%} of the {noun}s are unknown, which can make perplexity low: "
                     "compare bits per character"
                 )
-            if spelling.sum() > total + self.encoded.separator_nll:
+            if text.spelling.sum() > total + text.separator_nll:
                 remarks.append(
                     f"most of the bits are the cost of spelling {noun}s that the model does not "
                     "know"
@@ -142,11 +140,11 @@ class TextSurprisals:
         return Score(
             tokens=len(nll),
             nll=total,
-            bits_per_character=math.inf if bits is None else bits,
+            bits_per_character=text.bits_per_character(nll),
             perplexity=all_perplexity,
             perplexity_known=perplexity_known,
             unknown_share=share,
-            remarks=(*cleaning_remarks(original, vocab.normalise), *remarks),
+            remarks=(*cleaning_remarks(original, text.vocab.normalise), *remarks),
         )
 
     @property

@@ -14,7 +14,7 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, NoReturn
 
@@ -187,10 +187,15 @@ class ArpaModel(NGramModel):
     def probs(self, ids: Ids, positions: Rows | None = None) -> Probs:
         positions = np.arange(len(ids)) if positions is None else positions
         probs, rows = np.empty(max(len(ids) - 1, 0)), np.empty((2, self.order), np.int64)
+        tokens = ids.astype(np.int64, copy=False)
+        self._refuse_above_1(backoff_probs(tokens, positions, *self._orders, rows, probs))
+        return probs
+
+    @cached_property
+    def _orders(self) -> list[tuple[NDArray[Any], ...]]:
+        """The keys, probabilities and weights of all orders."""
         lists = [table.keys for table in self.counts.tables], self.listed, self.backoffs
-        orders = [tuple(arrays[: self.order]) for arrays in lists]
-        backoff_probs(ids.astype(np.int64, copy=False), positions, *orders, rows, probs)
-        return self._refuse_above_1(probs)
+        return [tuple(arrays[: self.order]) for arrays in lists]
 
     def terms(self, n: int, rows: Rows | slice, contexts: Rows | slice) -> tuple[Probs, Probs]:
         """Return the probabilities of some n-grams of order n, and the weights of their
@@ -199,15 +204,16 @@ class ArpaModel(NGramModel):
 
     def combine(self, is_seen: NDArray[np.bool_], shares: Probs, backed_off: Probs) -> Probs:
         """Return the probabilities of n-grams that are listed, and what the others back off to."""
-        return self._refuse_above_1(np.where(is_seen, shares, backed_off))
+        probs = np.where(is_seen, shares, backed_off)
+        self._refuse_above_1(probs.max())
+        return probs
 
-    def _refuse_above_1(self, probs: Probs) -> Probs:
-        if (largest := probs.max(initial=0)) > _MAX_PROB:
+    def _refuse_above_1(self, largest: float) -> None:
+        if largest > _MAX_PROB:
             raise DataError(
                 f"{self.file}: its backoff weights give an n-gram the probability {largest:.3g}, "
                 "more than 1: make the file again"
             )
-        return probs
 
 
 def read_arpa(path: Path) -> ArpaModel:

@@ -108,6 +108,8 @@ def clean_text(text: str, normalise: str) -> str:
     ``normalise`` is ``"letters"`` (the book's cleaning) or ``"none"`` (lines as they are, in NFC; a
     form feed and the other line ends of Unicode end lines too). Lines are kept, empty ones too.
     """
+    if normalise == "none" and text.isascii() and text.isprintable():
+        return text  # as most sentences are
     return clean(text.encode(), normalise).decode()
 
 

@@ -30,7 +30,7 @@ _COMMON: dict[str, Any] = {
     "truncation": "regular",
     "keep_probability": 0.9,
     "num_epochs": 20,
-    "token_budget": 6_000_000,
+    "token_budget": 3_500_000,
     "eval_every": 1,
     "eval_tokens": 200_000,
     "patience": 5,

@@ -90,7 +90,7 @@ class Vocab:
         """What models that were trained with this vocabulary must be opened with."""
         return len(self.tokens), hashlib.sha256(json.dumps(self.tokens).encode()).hexdigest()
 
-    @property
+    @cached_property
     def token_kind(self) -> TokenKind:
         """The kind of token."""
         return token_kind(self.kind)

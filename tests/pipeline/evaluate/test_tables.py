@@ -10,7 +10,7 @@ from made_scores import network, ngram, score, scored_text
 from seqlm.core.layout import Layout
 from seqlm.models.spelling import UNIFORM_CHAR_NLL
 from seqlm.pipeline.evaluate.main_table import main_table
-from seqlm.pipeline.evaluate.tables import CLASSES, character_classes, class_table, diagnosed, order_table, passages
+from seqlm.pipeline.evaluate.tables import CLASSES, character_classes, class_table, order_table, passages
 from seqlm.pipeline.score.heldout import Heldout
 from seqlm.pipeline.score.scores import Scores, make_scores
 from seqlm.vocab.corpus import SPLITS
@@ -68,7 +68,7 @@ def one_bit_each(heldout: Heldout, token: str) -> Scores:
     return make_scores(network("m", token), nll, texts, {"positions": []})
 
 
-def test_classes_of_characters_include_the_cost_of_unknown_ones(heldouts: dict[str, Heldout]) -> None:
+def test_classes_of_characters_and_passages_include_the_cost_of_unknown_tokens(heldouts: dict[str, Heldout]) -> None:
     score = one_bit_each(heldouts["char"], "char")
     table = class_table([score], heldouts["char"])
     first = table[table["token_class"] == "first letter"]["bits"].item()
@@ -76,9 +76,6 @@ def test_classes_of_characters_include_the_cost_of_unknown_ones(heldouts: dict[s
     assert first == pytest.approx(1 + UNIFORM_CHAR_NLL / BIT / 3)
     # The mean over all classes is the value in the main table.
     assert (table["share"] * table["bits"]).sum() == pytest.approx(score.metrics["test"]["bits_per_character"])
-
-
-def test_passages_include_the_spelling_of_unknown_words(heldouts: dict[str, Heldout]) -> None:
     shown = passages([one_bit_each(heldouts["word"], "word")], heldouts)["m"]
     spelling = heldouts["word"].stream("test").spelling[0] / BIT
     assert shown["tokens"] == ["the", "zoo", "the", "sea"]
@@ -102,10 +99,3 @@ def test_the_ngram_models_that_are_shown_are_static_and_chosen_on_val(heldouts: 
         }
         scores.append(make_scores(info, nll, of_kind))
     assert list(passages(scores, heldouts)) == ["read", "chosen", "words"]
-
-
-def test_networks_and_the_best_ngram_model_are_diagnosed() -> None:
-    infos = {ngram("worse"): 3, network("lstm"): 2, ngram("better"): 1, network("gru"): 4}
-    scores = [score(info, np.full(9, size), {"positions": []}) for info, size in infos.items()]
-    found = diagnosed([*scores, score(network("words", "word"), np.zeros(9))])
-    assert [each.name for each in found] == ["better", "lstm", "gru"]

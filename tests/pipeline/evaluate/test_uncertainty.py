@@ -1,7 +1,6 @@
 """Intervals of models, and comparisons between models."""
 
 import math
-from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -9,14 +8,7 @@ import pytest
 
 from made_scores import scored_text, stream_of
 from seqlm.models.scored_text import NUM_BLOCKS, Stream
-from seqlm.pipeline.evaluate.uncertainty import (
-    Comparison,
-    ErrorModel,
-    calibrated,
-    critical_value,
-    error_models,
-    student_inside,
-)
+from seqlm.pipeline.evaluate.uncertainty import Comparison, ErrorModel, calibrated, critical_value, error_models
 from seqlm.pipeline.score.ngrams import Folds
 
 # Two reference models on three folds and on four blocks. Deviations: folds 1, blocks 2; of the differences, folds
@@ -25,21 +17,6 @@ FOLDS = Folds(
     bits=[[1.0, 2.0, 3.0], [0.5, 1.5, 2.5 - 0.3 * math.sqrt(3)]],
     test_blocks=[[0.0, 0.0, math.sqrt(12), math.sqrt(12)], [0.0, 0.0, math.sqrt(12) - 3, math.sqrt(12) - 3]],
 )
-
-
-@pytest.mark.parametrize(
-    ("t", "degrees", "inside"),
-    [
-        (1.0, 1, 1 / 2),  # Cauchy's distribution
-        (1.0, 2, 1 / math.sqrt(3)),  # t / sqrt(2 + t^2)
-        (math.sqrt(3), 3, 2 / math.pi * (math.pi / 4 + 1 / 2)),  # the angle is 45 degrees
-        (2.0, 4, math.sqrt(1 / 2) * (1 + 1 / 4)),
-        (0.0, 7, 0.0),
-        (1e9, 8, 1.0),
-    ],
-)
-def test_students_distribution(t: float, degrees: int, inside: float) -> None:
-    assert student_inside(np.array([t]), degrees).tolist() == pytest.approx([inside], abs=1e-12)
 
 
 def test_critical_values() -> None:
@@ -98,10 +75,10 @@ def test_models_are_compared_by_the_differences_between_their_blocks() -> None:
     assert ErrorModel.of_blocks(9).compare(np.zeros(9), 3).best_verdict == "not significant"
 
 
-def words(*lengths: int, num_separators: int, spelling: Sequence[float] = ()) -> Stream:
-    """Return a text of known words, of which the first is not scored."""
-    own = np.array(lengths[1:])
-    costs = np.array(spelling) if spelling else np.zeros(len(own))
+def words(*lengths: int, num_separators: int, spelling: float = 0) -> Stream:
+    """Return a text of words; the first is not scored, and the last costs its spelling."""
+    own, costs = np.array(lengths[1:]), np.zeros(len(lengths) - 1)
+    costs[-1] = spelling
     return stream_of(np.ones(len(lengths), np.int64), own, costs, int(own.sum()) + num_separators)
 
 
@@ -116,7 +93,7 @@ def test_blocks_have_equally_many_characters() -> None:
     assert text.block_bits(np.array([0, 0, 9]) * bit, 2).tolist() == pytest.approx([0, 9 / 10])
     assert text.block_bits(np.array([0, 0, 18]) * bit, 2).mean() == pytest.approx(18 / 20)
     # They include the cost of unknown tokens.
-    text = words(1, 1, 1, num_separators=0, spelling=[0, math.log(2)])
+    text = words(1, 1, 1, num_separators=0, spelling=bit)
     assert text.block_bits(np.zeros(2), 2).tolist() == pytest.approx([0, 1])
     # And of separators, in equal shares: 1 + 1 and 3 + 1 bits for words of two characters each.
     text = replace(words(1, 1, 1, num_separators=2), separator_nll=2 * bit)

@@ -2,7 +2,6 @@
 
 import json
 import re
-import shutil
 from pathlib import Path
 
 import pytest
@@ -38,10 +37,8 @@ def test_the_stage_writes_samples_of_each_model_and_logs_them(layout: Layout, ru
     # The run, and for each kind of token the highest order of each smoothing method.
     models = ["small", *(name for kind in KINDS for name in ngram_models(kind) if name.endswith("-3"))]
     assert [line.partition(":")[0] for line in lines] == models
-    assert all(
-        re.fullmatch(r".+: 6 samples, .* s; .* copied from the training set has \d+ characters?", line)
-        for line in lines
-    )
+    said = r".+: 6 samples, .* s; .* copied from the training set has \d+ characters?"
+    assert [line for line in lines if not re.fullmatch(said, line)] == []
     stored = json.loads(layout.reports("generate", "samples.json").read_text())
     assert list(dict.fromkeys(sample["model"] for sample in stored)) == models
 
@@ -61,16 +58,6 @@ def test_by_hand_texts_are_printed(layout: Layout) -> None:
     refused(result, 2, "error: there is no model 'nope': choose from small, char-uniform, ")
     assert result.stdout == ""
     refused(run_command(layout.root, *command), 2, "holds several models: choose one with --name: small, char-uniform")
-
-
-def test_a_model_needs_no_files_of_other_models(layout: Layout) -> None:
-    for kind in ("word", "subword"):
-        shutil.rmtree(layout.corpus(kind))
-        shutil.rmtree(layout.ngrams(kind))
-    for model in ("small", "char-kneser-ney-3"):
-        succeeded(run_command(layout.root, "generate", ".", "the sea", "--name", model))
-    result = run_command(layout.root, "generate", ".", "the sea", "--name", "word-kneser-ney-3")
-    refused(result, 2, "there is no model 'word-kneser-ney-3': choose from small, char-uniform")
 
 
 def test_prefixes_are_those_of_the_settings_or_the_beginning_of_val(tmp_path: Path) -> None:

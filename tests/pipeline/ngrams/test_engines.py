@@ -1,6 +1,5 @@
 """The tables that DuckDB and Spark count are those that are counted in memory."""
 
-import subprocess
 import sys
 import tempfile
 import time
@@ -11,33 +10,24 @@ from threading import Thread
 import numpy as np
 import psutil
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from seqlm.core.errors import MachineError
 from seqlm.ngrams.counts import counting
-from seqlm.ngrams.counts.count_tables import Ids, NgramCounts
+from seqlm.ngrams.counts.count_tables import Ids
 from seqlm.ngrams.counts.counting import count_ngrams
 from seqlm.pipeline.ngrams import engines
 from seqlm.pipeline.ngrams.engines import DuckDB, Spark, bytes_needed, choose_engine
+from stages_by_hand import run_python, succeeded
 
 TEXT = np.minimum(np.random.default_rng(0).zipf(1.3, 60_000), 999).astype(np.uint16)
 MEMORY = 1 << 29
-
-
-def assert_equal(one: NgramCounts, other: NgramCounts) -> None:
-    assert one.starts == other.starts
-    for ours, theirs in zip(one.tables, other.tables, strict=True):
-        assert np.array_equal(ours.keys, theirs.keys)
-        assert np.array_equal(ours.counts, theirs.counts)
-
-
 WIDE = 1 << 16
 """A vocabulary of which only three tokens fit into one packed key."""
 texts = st.lists(st.integers(0, 4), min_size=3, max_size=60)
 
 
-@settings(deadline=None)
 @given(texts, st.integers(1, 5), st.sampled_from([5, WIDE]), st.sampled_from([1, 7, 1 << 20]))
 def test_duckdb_gives_the_tables_of_memory(text: list[int], max_order: int, vocab_size: int, block: int) -> None:
     assume(len(text) >= max_order)
@@ -46,7 +36,10 @@ def test_duckdb_gives_the_tables_of_memory(text: list[int], max_order: int, voca
         patch.setattr(counting, "IDS_AT_ONCE", block)
         patch.setattr(counting, "BLOCK_ROWS", block)
         found = count_ngrams(ids, vocab_size, max_order, DuckDB(MEMORY, Path(folder)))
-        assert_equal(found, count_ngrams(ids, vocab_size, max_order))
+    expected = count_ngrams(ids, vocab_size, max_order)
+    assert found.starts == expected.starts
+    for ours, theirs in zip(found.tables, expected.tables, strict=True):
+        assert np.array_equal([ours.keys, ours.counts], [theirs.keys, theirs.counts])
 
 
 def test_what_needs_more_than_the_setting_is_counted_by_duckdb(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -90,9 +83,7 @@ for order, table in enumerate(counts.tables, start=1):
 def assert_spark_counts(folder: Path, address: str, ids: Ids, vocab_size: int, max_order: int) -> None:
     """Count in a process of its own, which ends with its cluster."""
     np.save(folder / "text.npy", ids)
-    command = [sys.executable, "-c", COUNT, str(folder), address, str(vocab_size), str(max_order)]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
+    succeeded(run_python(COUNT, folder, address, vocab_size, max_order))
     for order, table in enumerate(count_ngrams(ids, vocab_size, max_order).tables, start=1):
         assert (np.load(folder / f"found{order}.npy") == [table.keys, table.counts]).all()
 

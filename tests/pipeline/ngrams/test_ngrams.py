@@ -1,4 +1,4 @@
-"""The ngrams stage by hand: what it describes, what it stores, and the ARPA files that it writes."""
+"""The ngrams stage by hand: what it describes, chooses on val and stores, and the ARPA files that it writes."""
 
 import json
 from itertools import pairwise
@@ -13,12 +13,16 @@ from encoded_corpora import encode
 from seqlm.core.layout import Layout
 from seqlm.ngrams.arpa import read_arpa, write_arpa
 from seqlm.ngrams.counts.counting import count_ngrams
+from seqlm.ngrams.models.base import token_nll
 from seqlm.ngrams.models.kneser_ney import KneserNey
+from seqlm.ngrams.models.laplace import Laplace
 from seqlm.ngrams.models.registry import build_models, load_counts
+from seqlm.pipeline.ngrams.settings import NgramsParams
+from seqlm.pipeline.ngrams.smoothing import choose_settings, tune_epsilons
 from seqlm.vocab.corpus import SPLITS, load_split
 from seqlm.vocab.kinds import BYTE_TOKENS
 from seqlm.vocab.vocabulary import Vocab
-from small_runs import ngram_models
+from small_runs import PARAMS, ngram_models
 from stages_by_hand import RunStage, refused, run_command, succeeded
 
 LINES = "the sea came in and the sea went out\nand the sea came in\n"
@@ -104,3 +108,30 @@ def test_arpa_writes_the_model_that_was_counted(run_stage: RunStage, layout: Lay
     assert list(map(len, read_arpa(written).counts.tables)) == [8 + 2, len(set(pairwise(train.tolist())))]
     several = "holds several models: choose one with --name: word-uniform"
     refused(run_command(layout.root, "arpa", ".", "x.arpa"), 2, several)
+
+
+def test_epsilons_that_are_given_are_not_chosen_on_val() -> None:
+    text = np.array([1, 2, 1, 2, 1, 3])
+    counts = count_ngrams(text, 4, 2)
+    best, _ = tune_epsilons(counts, text, 2)
+    for epsilons, expected in (("auto", best), ([0.5, 2.0], (0.5, 2.0))):
+        settings = PARAMS["ngrams"] | {"laplace": {"epsilons": epsilons, "max_order": 2}}
+        chosen, _ = choose_settings(counts, text, NgramsParams.model_validate(settings))
+        models = Laplace.build(counts, chosen["laplace"])
+        assert [(model.order, model.chosen_on_val) for model in models] == [(n, epsilons == "auto") for n in (1, 2)]
+        assert models[-1].epsilons == expected
+
+
+def test_epsilons_are_chosen_where_val_is_best() -> None:
+    rng = np.random.default_rng(1)
+    train, val = rng.integers(1, 5, 300), rng.integers(1, 5, 100_000)
+    counts = count_ngrams(train, 5, 3)
+    epsilons, curve = tune_epsilons(counts, val, 3)
+    for order in (1, 2, 3):
+        of_order = [(row["val_perplexity"], row["epsilon"]) for row in curve if row["order"] == order]
+        assert min(of_order)[1] == epsilons[order - 1]
+        # The curve shows what the model itself comes to.
+        nll = token_nll(Laplace(counts, order, epsilons[:order]), val)
+        assert min(of_order)[0] == pytest.approx(np.exp(nll.mean()))
+    # The text has no order: bigrams say nothing, and the best model all but ignores them.
+    assert epsilons[1] > 100

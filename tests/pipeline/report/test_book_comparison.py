@@ -13,14 +13,6 @@ from seqlm.pipeline.report import book_comparison
 from smoke import ROOT
 
 BOOK = book_comparison.read_book()
-RANGES = {
-    entry["here"]: (entry["book"], *entry["allowed"])
-    for entries in BOOK.values()
-    for entry in entries
-    if "allowed" in entry
-}
-"""Quantity -> the book's value, and the range that is allowed."""
-PERPLEXITY = "train/{}/summary.json last_epoch_train_perplexity"
 
 
 @pytest.fixture
@@ -59,9 +51,7 @@ def test_a_value_is_equal_in_its_range_or_not_compared() -> None:
     assert rows["loss of repeating the last value on the training pairs"]["met"]
     assert book_comparison.agreement(tables) == (3, 5)
     assert book_comparison.agreement(book_comparison.empty_tables()) == (0, 0)
-
-
-def test_rounding_and_tolerance_have_their_limits() -> None:
+    # Rounding and tolerance have their limits.
     assert [book_comparison.rounds_into("1.0", low, 2.0) for low in (1.049, 1.06)] == [True, False]
     rows = book_comparison.compare({"sine/summary.json repeat_loss": 0.08, "sine/predictions.csv repeat_loss": 0.0801})
     assert len(not_met(rows)) == 1
@@ -72,7 +62,8 @@ def test_rounding_and_tolerance_have_their_limits() -> None:
 )
 def test_a_perplexity_is_printed_like_the_books_or_almost(here: float, met: bool) -> None:
     # The least and the greatest of ten seeds are accepted; a network that sees its target has 1.0148.
-    rows = book_comparison.compare({PERPLEXITY.format("scratch-sequential"): here})["printed"]
+    name = "train/scratch-sequential/summary.json last_epoch_train_perplexity"
+    rows = book_comparison.compare({name: here})["printed"]
     (row,) = rows[rows["book_prints"] == "1.0"].to_dict("records")
     # The range does not contain 1.0, but a value that is printed so.
     assert (row["met"], row["allowed"]) == (met, "1.02 to 1.14, which is 1.0 to 1.1 as printed")
@@ -85,10 +76,8 @@ def test_every_entry_of_the_book_is_in_the_reports(layout: Layout) -> None:
             assert ("not_compared" in entry) or row.met is not None, entry
             assert row.here or "here" not in entry, entry
             # Only the minibatches are not those of a report.
-            if not row.source:
-                assert "here" not in entry or entry["here"].startswith(("minibatches.", "subsequences.")), entry
-            else:
-                assert (layout.root / "reports" / row.source).is_file(), entry
+            is_of_no_report = entry.get("here", "minibatches.").startswith(("minibatches.", "subsequences."))
+            assert is_of_no_report if not row.source else (layout.root / "reports" / row.source).is_file(), entry
 
 
 def test_continuations_are_those_at_temperature_0(layout: Layout) -> None:
@@ -116,12 +105,13 @@ def test_wrong_reports_are_noticed(layout: Layout) -> None:
 
 def test_the_ranges_are_those_of_many_seeds() -> None:
     seeds = bounds.of_sine() | bounds.of_trainings()
-    assert set(RANGES) == set(seeds)
+    entries = {entry["here"]: entry for table in BOOK.values() for entry in table if "allowed" in entry}
+    assert set(entries) == set(seeds)
     for name, (mean, *allowed) in seeds.items():
-        book, low, high = RANGES[name]
-        assert [low, high] == allowed, name
+        book = entries[name]["book"]
+        assert entries[name]["allowed"] == allowed, name
         assert name.startswith(("sine/summary.json loss", "train")) or book == mean, name
-        assert book_comparison.rounds_into(str(book), low, high), name
+        assert book_comparison.rounds_into(str(book), *allowed), name
 
 
 def rows_not_met(seed: int, version: str = "correct") -> list[str]:

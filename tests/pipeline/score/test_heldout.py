@@ -12,7 +12,6 @@ from encoded_corpora import encode
 from made_scores import scored_text, stream_of
 from seqlm.core.errors import DataError
 from seqlm.core.layout import Layout
-from seqlm.models.encoding import EncodedText
 from seqlm.models.ngrams import NGram
 from seqlm.models.scored_text import Streams
 from seqlm.models.spelling import UNIFORM_CHAR_NLL, SpellingModel
@@ -26,8 +25,6 @@ from seqlm.pipeline.score.ngrams import Folds, cross_validate, fold_bits
 from seqlm.vocab.corpus import SPLITS, load_split
 from seqlm.vocab.kinds import KINDS, Kind
 from seqlm.vocab.vocabulary import Vocab
-
-ENOUGH = 10**6
 
 
 def write_corpus(folder: Path, separator: str = " ", num_lines: int = 6000) -> Layout:
@@ -43,24 +40,13 @@ def write_corpus(folder: Path, separator: str = " ", num_lines: int = 6000) -> L
     return encode(layout, KINDS, separator, *texts)
 
 
-def select(layout: Layout, kind: Kind, max_chars: int = ENOUGH) -> Streams:
+def select(layout: Layout, kind: Kind, max_chars: int = 10**6) -> Streams:
     return Heldout(layout, kind, max_chars).streams
-
-
-def encoded(layout: Layout, kind: Kind, text: str) -> EncodedText:
-    """Return a text as tokens, as it is scored for a user."""
-    vocab = Vocab.load(layout.vocab(kind))
-    return NGram.of(Uniform(NgramCounts([(np.arange(len(vocab)),) * 2])), vocab).score_text(text).encoded
 
 
 @pytest.fixture(scope="module")
 def layout(tmp_path_factory: pytest.TempPathFactory) -> Layout:
     return write_corpus(tmp_path_factory.mktemp("corpus"))
-
-
-def passages_of(layout: Layout, split: str, max_chars: int) -> list[str]:
-    text, num_chars = (layout.split(split).read_text(), Vocab.load(layout.vocab("char")).splits[split].num_chars)
-    return [text[begin:end] for begin, end in find_passages(text.removesuffix("\n"), max_chars, num_chars)]
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -82,7 +68,8 @@ def test_all_kinds_of_tokens_are_scored_on_the_same_text(tmp_path: Path, separat
     streams = {kind: select(layout, kind, 10_000) for kind in KINDS}
     vocabs = {kind: Vocab.load(layout.vocab(kind)) for kind in KINDS}
     for split in SPLITS:
-        text = "".join(passages_of(layout, split, 10_000))
+        text, num_chars = layout.split(split).read_text().removesuffix("\n"), vocabs["char"].splits[split].num_chars
+        text = "".join(text[begin:end] for begin, end in find_passages(text, 10_000, num_chars))
         joined = text.replace("\n", separator)
         char, word, subword = (streams[kind][split] for kind in ("char", "word", "subword"))
         assert 9_500 < len(joined) < 11_000
@@ -112,11 +99,11 @@ def test_separators_cost_models_over_words_what_their_shares_in_train_say(tmp_pa
     # A text that is scored later is charged in the same way, however short it is; its line ends are read as spaces.
     word = -3 * math.log(5 / 7) - 3 * math.log(5 / 6)
     for kind, expected in {"char": 0, "word": word, "subword": 0}.items():
-        assert encoded(layout, kind, "a b\na\nb").separator_nll == pytest.approx(expected)
-
-
-def test_blank_lines_before_the_first_word_are_not_scored(tmp_path: Path) -> None:
-    # In "\n\nthe sea", 4 characters follow the first word, and 8 the first character.
+        vocab = Vocab.load(layout.vocab(kind))
+        model = NGram.of(Uniform(NgramCounts([(np.arange(len(vocab)),) * 2])), vocab)
+        assert model.score_text("a b\na\nb").encoded.separator_nll == pytest.approx(expected)
+    # Blank lines before the first word are not scored: in "\n\nthe sea", 4 characters follow the first word, and 8 the
+    # first character.
     layout = encode(Layout(tmp_path), ["char", "word"], "\n", "\n\nthe sea\n")
     assert [select(layout, kind)["test"].num_chars for kind in ("char", "word")] == [8, 4]
 
@@ -139,22 +126,18 @@ def test_an_ngram_model_scores_a_passage_as_a_part_of_its_text(layout: Layout, k
 
 def test_a_network_reads_a_warm_up_before_each_passage(layout: Layout) -> None:
     network = scratch_network(len(Vocab.load(layout.vocab("char"))), 16, factor=20)
-    stream = select(layout, "char", 10_000)["train"]
-    expected = stream_nll(network, load_split(layout.corpus("char"), "train"))[scored_places(layout, "char")]
+    stream, train = select(layout, "char", 10_000)["train"], load_split(layout.corpus("char"), "train")
+    expected = stream_nll(network, train)[scored_places(layout, "char")]
     assert stream.scored_nll(partial(stream_nll, network)) == pytest.approx(expected, abs=1e-4)
-    assert stream.input_ids is not None
     assert len(stream.input_ids) == len(stream.ids) + 49 * WARMUP
     # Text between close passages is read once.
-    size = len(load_split(layout.corpus("char"), "train"))
-    stream = select(layout, "char", round(0.9 * size))["train"]
-    assert stream.input_ids is not None
-    assert len(stream.input_ids) <= size
+    stream = select(layout, "char", round(0.9 * len(train)))["train"]
+    assert len(stream.input_ids) <= len(train)
     assert 0.89 < stream.share < 0.92
 
 
 def test_the_beginning_of_train(layout: Layout) -> None:
-    train = load_split(layout.corpus("char"), "train")
-    heldout = Heldout(layout, "char", 10_000)
+    train, heldout = load_split(layout.corpus("char"), "train"), Heldout(layout, "char", 10_000)
     beginning = heldout.head("train", 3_000)
     assert beginning.ids.tolist() == train[:3_000].tolist()
     assert beginning.num_chars == 2_999
@@ -169,15 +152,12 @@ def test_the_beginning_of_train(layout: Layout) -> None:
         assert beginning.lengths.tolist() == vocab.lengths(vocab.decode(beginning.ids[1:].tolist())).tolist()
 
 
-def test_unknown_tokens_cost_their_spelling() -> None:
+def test_unknown_tokens_and_words_cost_their_spelling() -> None:
     text = stream_of(np.array([0, 1, 0]), np.array([1, 1]), np.array([0.0, 7.0]), 2)
     assert text.add_spelling_cost(np.array([1.0, 2.0])).tolist() == [1, 9]
     # Surprisals of another text are refused.
     with pytest.raises(DataError, match="9 surprisals for a text of 10 scored tokens: score again"):
         scored_text(10).add_spelling_cost(np.ones(9))
-
-
-def test_unknown_words_cost_their_spelling() -> None:
     spelling = SpellingModel(["sea", "seas", "tea", "teas", "eat", "seat"])
     likely, unlikely, foreign = spelling.nll(["seats", "ttsse", "sée"])
     assert likely < unlikely
@@ -195,16 +175,13 @@ def test_passages_are_evenly_spaced_and_together_as_long_as_allowed() -> None:
     assert find_passages("x" * 10_000, 1_000, 10_000) == [(0, 10_000)]
 
 
-# One sentence again and again, except for a part without any order.
-REPEATED = np.resize([1, 2, 3, 4, 2, 5], 1200)
-IDS = np.concatenate([REPEATED, np.random.default_rng(0).integers(1, 6, 300), REPEATED[:300]])
-
-
 def test_each_part_is_scored_by_models_of_the_rest() -> None:
-    bits = list(fold_bits(IDS, 6, 300))
+    # One sentence again and again, except for a part without any order.
+    repeated, part = np.resize([1, 2, 3, 4, 2, 5], 1500), np.random.default_rng(0).integers(1, 6, 300)
+    bits = list(fold_bits(np.insert(repeated, 1200, part), 6, 300))
     assert len(bits) == 6
-    model = KneserNey(count_ngrams(np.concatenate([IDS[:1200], IDS[1500:]]), 6, 5), 3)
-    assert bits[4][1] == pytest.approx(token_nll(model, IDS[1200:1500]).mean() / np.log(2))
+    model = KneserNey(count_ngrams(repeated, 6, 5), 3)
+    assert bits[4][1] == pytest.approx(token_nll(model, part).mean() / np.log(2))
     assert min(bits[4]) > 2 > 0.5 > max(value for index in (0, 1, 2, 3, 5) for value in bits[index])
 
 

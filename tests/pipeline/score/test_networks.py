@@ -17,7 +17,6 @@ from seqlm.models.info import network_info
 from seqlm.models.networks import StaticNetwork, dynamic_nll, dynamic_update, gradient_rms
 from seqlm.models.scored_text import Stream, Streams, measure
 from seqlm.networks.building import build_network
-from seqlm.networks.compiled.network import CompiledNetwork
 from seqlm.networks.network import Network, stream_nll
 from seqlm.pipeline.configure.settings import resolve_runs
 from seqlm.pipeline.score import networks
@@ -32,9 +31,6 @@ from small_runs import config
 def frequent_updates(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(model_networks, "UPDATE_EVERY", 8)
     monkeypatch.setattr(model_networks, "RMS_SEGMENTS", 10)
-
-
-PARAMS = DynamicParams(lrs=[0.0001, 0.05], decays=[0.001])
 
 
 def passages(size: int) -> Stream:
@@ -54,8 +50,7 @@ def model(token: str, made: Network, **changes: object) -> StaticNetwork:
     return StaticNetwork(describe("m", token, **changes), vocab, made)
 
 
-def streams() -> Streams:
-    return {"train": passages(100), "val": passages(200), "test": passages(120)}
+STREAMS = {"train": passages(100), "val": passages(200), "test": passages(120)}
 
 
 def heldout(texts: Streams, num_tuning_tokens: int = 1000) -> Any:
@@ -72,63 +67,48 @@ def heldout(texts: Streams, num_tuning_tokens: int = 1000) -> Any:
 
 @pytest.mark.parametrize(("token", "metadata"), [("word", set()), ("char", {"positions"})])
 def test_warm_ups_are_not_scored_and_models_of_characters_are_diagnosed(token: str, metadata: set[str]) -> None:
-    score = score_model(model(token, strong_network()), heldout(streams()))
-    for split, text in streams().items():
+    score = score_model(model(token, strong_network()), heldout(STREAMS))
+    for split, text in STREAMS.items():
         expected = stream_nll(strong_network(), text.input_ids)[text.is_scored[1:]]
         assert score.metrics[split] == measure(expected, text) | {"scored_share": 0.1}
         assert score.nll[split].tolist() == expected.tolist()
     assert set(score.metrics) == {"train", "val", "test"}
     assert set(score.metadata) == metadata
+    # So is the part of train that a network saw.
+    scored = score_model(model(token, strong_network(), train_tokens=50), heldout(STREAMS))
+    assert scored.metrics[TRAIN_SUBSET]["tokens"] == 49
 
 
-def test_the_part_of_train_that_a_network_saw_is_scored_too() -> None:
-    scored = model("word", strong_network(), train_tokens=50)
-    assert score_model(scored, heldout(streams(), num_tuning_tokens=30)).metrics[TRAIN_SUBSET]["tokens"] == 49
-
-
-def dynamic_scores(
-    made: Network, texts: Streams, log: list[str], params: DynamicParams = PARAMS, num_tuning_tokens: int = 1000
-) -> list[Scores]:
+def dynamic_scores(made: Network, texts: Streams, log: list[str], num_tuning_tokens: int = 1000) -> list[Scores]:
     scored = model("word", made), heldout(texts, num_tuning_tokens), texts["train"].ids
+    params = DynamicParams(lrs=[0.0001, 0.05], decays=[0.001])
     return list(networks.tune_and_score_dynamic(*scored, params, log.append))
 
 
 @pytest.mark.parametrize("num_tuning_tokens", [50, 1000])
 def test_settings_are_chosen_on_the_beginning_of_val_and_used_on_all_of_it(num_tuning_tokens: int) -> None:
     log: list[str] = []
-    (score,) = dynamic_scores(strong_network(), streams(), log, num_tuning_tokens=num_tuning_tokens)
+    (score,) = dynamic_scores(strong_network(), STREAMS, log, num_tuning_tokens=num_tuning_tokens)
     assert score.info == describe("m+dynamic", "word", dynamic=True, chosen_on_val=True, members=("m",))
     # The text repeats itself, so a high learning rate is best.
     assert score.metadata["choices"] == {"dynamic_lr": 0.05, "dynamic_decay": 0.001}
     made = strong_network()
-    rms = gradient_rms(made, streams()["train"].ids, segment_length=8, num_segments=10)
+    rms = gradient_rms(made, STREAMS["train"].ids, segment_length=8, num_segments=10)
     update = dynamic_update(0.05, 0.001, rms, made.copy().weights)
     for split in ("val", "test"):
-        text = streams()[split]
-        adapted = dynamic_nll(made, text.input_ids, update, update_every=8)
-        assert score.nll[split].tolist() == adapted[text.is_scored[1:]].tolist()
+        adapted = dynamic_nll(made, STREAMS[split].input_ids, update, update_every=8)
+        assert score.nll[split].tolist() == adapted[STREAMS[split].is_scored[1:]].tolist()
     tried = ["lr 0", "lr 0.0001, decay 0.001", "lr 0.05, decay 0.001"]
     assert [line.partition(":")[0] for line in log] == [f"m+dynamic, {setting}" for setting in tried]
 
 
-NOISE = np.random.default_rng(0).integers(0, 6, 600)
-REPEATS = np.tile([1, 2, 3], 100)
-
-
-def uniform_network() -> Network:
-    """Return a network that has learned nothing. On noise that is best; on a text that repeats itself, learning is."""
-    return scratch_network(6, 8)
-
-
-def texts_of(val: np.ndarray, test: np.ndarray) -> Streams:
-    return {"train": stream(NOISE), "val": stream(val), "test": stream(test)}
-
-
 def test_val_decides_whether_a_network_is_made_dynamic_and_test_does_not() -> None:
+    # To have learned nothing is best on noise, to learn on a text that repeats itself.
+    noise, repeats = stream(np.random.default_rng(0).integers(0, 6, 600)), stream(np.tile([1, 2, 3], 100))
     log: list[str] = []
-    assert dynamic_scores(uniform_network(), texts_of(NOISE, REPEATS), log) == []
+    assert dynamic_scores(scratch_network(6, 8), {"train": noise, "val": noise, "test": repeats}, log) == []
     assert log[-1] == "m+dynamic: left out, because no learning rate is better than 0 on the validation set"
-    (score,) = dynamic_scores(uniform_network(), texts_of(REPEATS, NOISE), [])
+    (score,) = dynamic_scores(scratch_network(6, 8), {"train": noise, "val": repeats, "test": noise}, [])
     assert score.nll["val"].mean() < 0.9995 * np.log(6) < score.nll["test"].mean()
 
 
@@ -145,17 +125,6 @@ def test_the_runs_of_the_chapter_are_those_with_its_settings() -> None:
     first = runs["scratch-random"]
     for changes in ({"lr": 0.5}, {"num_epochs": 100}, {"num_hiddens": 256}, {"model": "gru"}, {"token": "word"}):
         assert not is_of_chapter(first.model_copy(update=changes)), changes
-
-
-def floats(values: list[float]) -> np.ndarray:
-    return np.array(values, np.float32)
-
-
-def with_weights(weights: list[float], gradients: list[float]) -> CompiledNetwork:
-    """Return a network that can do nothing but change its weights."""
-    network = strong_network()
-    network.flat, network.gradient = floats(weights), floats(gradients)
-    return network
 
 
 def test_a_network_learns_from_the_text_before_each_update_and_from_nothing_else() -> None:
@@ -212,17 +181,21 @@ def test_roots_are_those_of_warmed_up_segments(num_tokens: int, length: int, seg
 
 
 def test_an_update_by_hand() -> None:
-    network = with_weights([1, 1, 1], gradients=[0.2, -0.4, 0])
-    dynamic_update(0.1, 0.5, [floats([0.1, 0.2, 0.3])], [floats([0, 0, 3])])(network)
+    def updated(weights: list[float], gradients: list[float], rms: list[float], trained: list[float]) -> np.ndarray:
+        network = strong_network()
+        network.flat, network.gradient, *others = (
+            np.array(of, np.float32) for of in (weights, gradients, rms, trained)
+        )
+        dynamic_update(0.1, 0.5, *([array] for array in others))(network)
+        return network.flat
+
     # The average root mean square is 0.2. Damped by 0.3 times it, the divisors are 0.16, 0.26 and 0.36, and the steps
     # -0.1 * 0.2 / 0.16, 0.1 * 0.4 / 0.26 and 0. Roots of 0.5, 1 and 1.5 times their average, times the decay of 0.5,
     # are the shares of the way back: 0.25, 0.5 and 0.75.
     expected = [0.75 * (1 - 0.02 / 0.16), 0.5 * (1 + 0.04 / 0.26), 0.25 + 0.75 * 3]
-    assert network.flat == pytest.approx(expected, rel=1e-6)
+    assert updated([1, 1, 1], [0.2, -0.4, 0], [0.1, 0.2, 0.3], [0, 0, 3]) == pytest.approx(expected, rel=1e-6)
     # Without any gradient on train, the divisor is 0.3 for all weights, and nothing pulls them back.
-    network = with_weights([1, 1], gradients=[0.3, 0])
-    dynamic_update(0.1, 0.5, [floats([0, 0])], [floats([5, 5])])(network)
-    assert network.flat == pytest.approx([0.9, 1])
+    assert updated([1, 1], [0.3, 0], [0, 0], [5, 5]) == pytest.approx([0.9, 1])
 
 
 @pytest.mark.parametrize("num_hiddens", [8, 128])

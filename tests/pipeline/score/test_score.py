@@ -1,27 +1,38 @@
-"""The score stage by hand, and what it stores."""
+"""The score stage by hand, stored scores, the figures that sum them up, perplexity by context, and excerpts."""
 
 import json
+import math
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 import small_training
+from compiled_networks import strong_network
 from encoded_corpora import build, write_splits
+from made_scores import network, ngram, score, scored_text, stream_of
+from seqlm.core.errors import DataError
 from seqlm.core.layout import Layout
+from seqlm.core.metrics import perplexity
 from seqlm.models import ngrams
+from seqlm.models.networks import StaticNetwork
+from seqlm.models.ngrams import NGram
+from seqlm.models.scored_text import measure
 from seqlm.networks.building import open_network
 from seqlm.networks.network import stream_nll
 from seqlm.ngrams.counts.counting import count_ngrams
 from seqlm.ngrams.models.base import token_nll
 from seqlm.ngrams.models.kneser_ney import KneserNey
 from seqlm.pipeline.score import ngrams as scored_ngrams
+from seqlm.pipeline.score import scores
+from seqlm.pipeline.score.excerpts import passage, per_character
 from seqlm.pipeline.score.heldout import Heldout
 from seqlm.pipeline.score.scores import TRAIN_SUBSET, load_scores, load_scores_folder
 from seqlm.vocab.corpus import SPLITS, load_split
-from seqlm.vocab.kinds import KINDS
-from seqlm.vocab.vocabulary import Vocab
+from seqlm.vocab.kinds import BYTE_TOKENS, KINDS, token_kind
+from seqlm.vocab.vocabulary import SplitInfo, Vocab
 from small_runs import LINES, ngram_models, replace_split, write_models, write_run
 from smoke import change_params
 from stages_by_hand import RunStage, refused, run_command, succeeded
@@ -61,6 +72,8 @@ def test_a_run_is_scored_on_every_split_static_and_dynamic(run_stage: RunStage, 
     succeeded(run_stage("score", "--model", "small"))
     assert names_in(layout.scores_of_run("small")) == ["small", "small+dynamic"]
     refused(run_stage("score", "--model", "nope"), 2, "there is no trained run 'nope', only small")
+    for options in ((), ("--model", "small", "--kind", "char")):
+        refused(run_stage("score", *options), 2, "pass --model or --kind\n")
 
 
 @pytest.mark.parametrize("arguments", [("--model", "small"), ("--kind", "char"), ("--kind", "word")])
@@ -87,7 +100,7 @@ def test_ngram_models_of_the_beginning_of_train_are_scored(
     run_stage: RunStage, layout: Layout, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(ngrams, "SMALL_SAMPLE_TOKENS", 60)
-    assert run_stage("score", "--kind", "char").returncode == 0
+    succeeded(run_stage("score", "--kind", "char"))
     found = {score.name: score for score in load_scores_folder(layout.scores_of_ngrams("char")) if "@" in score.name}
     assert sorted(found) == [f"char-kneser-ney-{order}@60" for order in (1, 3, 5)]
     score, train = found["char-kneser-ney-3@60"], load_split(layout.corpus("char"), "train")
@@ -98,8 +111,9 @@ def test_ngram_models_of_the_beginning_of_train_are_scored(
     assert score.metrics[TRAIN_SUBSET]["nats_per_token"] == pytest.approx(token_nll(model, train[:60]).mean())
     assert (score.info.train_chars, score.info.order, score.info.dynamic) == (60, 3, False)
     monkeypatch.setattr(ngrams, "SMALL_SAMPLE_TOKENS", len(train))
-    assert run_stage("score", "--kind", "char").returncode == 0
-    assert not [name for name in names_in(layout.scores_of_ngrams("char")) if "@" in name]
+    change_params(layout.params, {"score.dynamic_counts": None})
+    succeeded(run_stage("score", "--kind", "char"))
+    assert names_in(layout.scores_of_ngrams("char")) == sorted(ngram_models("char"))
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -107,7 +121,16 @@ def test_ngram_models_are_scored(kind: str, run_stage: RunStage, layout: Layout)
     printed = succeeded(run_stage("score", "--kind", kind))
     line = rf"^{kind}-kneser-ney-2: \d\.\d+ bits per character on the validation set, {SECONDS}$"
     assert re.search(line, printed, re.MULTILINE)
-    scores = [score for score in load_scores_folder(layout.scores_of_ngrams(kind)) if score.info.token == kind]
+    found = load_scores_folder(layout.scores_of_ngrams(kind))
+    of_characters = [score for score in found if score.info.token != kind]
+    assert [score.name for score in of_characters] == [WORD_TO_CHAR, f"{WORD_TO_CHAR}+dynamic"] * (kind == "word")
+    for by_word in of_characters[:1]:
+        assert (by_word.info.token, by_word.info.counted_token, by_word.info.order) == ("char", "word", 3)
+        sizes = {split: len(load_split(layout.corpus("char"), split)) - 1 for split in SPLITS}
+        assert {split: of_split["tokens"] for split, of_split in by_word.metrics.items()} == sizes
+        # The text repeats nine words twenty times: soon every character is almost certain.
+        assert by_word.nll["val"][-200:].mean() < 0.1
+    scores = [score for score in found if score.info.token == kind]
     static = [score for score in scores if not score.info.dynamic]
     assert all(score.info.chosen_on_val for score in static if score.info.smoothing == "laplace")  # their epsilons
     assert {score.name for score in static} == set(ngram_models(kind))
@@ -115,20 +138,6 @@ def test_ngram_models_are_scored(kind: str, run_stage: RunStage, layout: Layout)
     assert [set(score.metrics) for score in scores if score.info.dynamic] == [{"val", "test"}]
     diagnosed = {score.name for score in static if "positions" in score.metadata}
     assert diagnosed == set(ngram_models(kind) if kind == "char" else [])
-
-
-def test_a_model_over_words_is_scored_over_characters(run_stage: RunStage, layout: Layout) -> None:
-    succeeded(run_stage("score", "--kind", "word"))
-    scores = load_scores_folder(layout.scores_of_ngrams("word"))
-    of_characters = [score for score in scores if score.info.token == "char"]
-    assert [score.name for score in of_characters] == [WORD_TO_CHAR, f"{WORD_TO_CHAR}+dynamic"]
-    static = of_characters[0]
-    assert (static.info.counted_token, static.info.order) == ("word", 3)
-    assert {split: of_split["tokens"] for split, of_split in static.metrics.items()} == {
-        split: len(load_split(layout.corpus("char"), split)) - 1 for split in SPLITS
-    }
-    # The text repeats nine words twenty times: soon every character is almost certain.
-    assert static.nll["val"][-200:].mean() < 0.1
 
 
 @pytest.mark.parametrize(
@@ -149,22 +158,7 @@ def test_a_model_over_too_many_or_unknown_words_is_not_read_as_one_over_characte
     printed = succeeded(run_stage("score", "--kind", "word"))
     assert f"the model over words is not read as one over characters: {reason}\n" in printed
     assert WORD_TO_CHAR not in names_in(layout.scores_of_ngrams("word"))
-
-
-def test_a_long_train_has_no_dynamic_counts(
-    run_stage: RunStage, layout: Layout, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(scored_ngrams, "MAX_TOKENS", 179)
-    succeeded(run_stage("score", "--kind", "word"))
-    assert not list(layout.scores.rglob("*+dynamic"))
-    change_params(layout.params, {"score.dynamic_counts": None})
-    succeeded(run_stage("score", "--kind", "char"))
-    assert not list(layout.scores.rglob("*+dynamic"))
-
-
-def test_options_that_do_not_go_together(run_stage: RunStage) -> None:
-    for options in ("", "--model small --kind char"):
-        refused(run_stage("score", *options.split()), 2, "pass --model or --kind\n")
+    assert bool(list(layout.scores.rglob("*+dynamic"))) == (max_words >= 180)  # a long train has no dynamic counts
 
 
 TEXT = "the sea came in and the sea went out\nand in came the tide\n" * 30
@@ -192,3 +186,102 @@ def test_a_run_over_subwords(run_stage: RunStage, tmp_path: Path) -> None:
     shown = re.search(r'id="passages">(.*?)</script>', (tmp_path / "surprisal.html").read_text())
     assert shown
     assert json.loads(shown[1])["text"] == " the sea and n it"  # as if it followed a space
+
+
+BIT = math.log(2)
+
+
+def test_a_score_is_stored_with_all_that_is_known_of_the_model(tmp_path: Path) -> None:
+    info = ngram("a+dynamic", dynamic=True, members=("a",), counted_token="word")
+    stored = score(info, {"val": np.array([1.0, np.inf]), "test": np.array([0.5])}, {"positions": [1.5, None]})
+    scores.save_scores(tmp_path / "a+dynamic", stored)
+    loaded = load_scores(tmp_path / "a+dynamic")
+    assert (loaded.info, loaded.metrics, loaded.metadata) == (info, stored.metrics, stored.metadata)
+    assert {split: nll.tolist() for split, nll in loaded.nll.items()} == {"val": [1.0, np.inf], "test": [0.5]}
+    assert isinstance(loaded.nll["val"].base, np.memmap)  # read when it is needed
+    (tmp_path / "a+dynamic" / "val.npy").unlink()
+    with pytest.raises(DataError, match=r"val\.npy: no such file"):
+        load_scores(tmp_path / "a+dynamic")
+
+
+def test_scores_that_are_no_longer_made_are_removed(tmp_path: Path) -> None:
+    log: list[str] = []
+    for names in (["a", "b"], ["c", "a"]):
+        scores.save_scores_folder(tmp_path, [score(network(name), np.full(4, BIT)) for name in names], log.append)
+    assert [score.name for score in load_scores_folder(tmp_path)] == ["a", "c"]
+    assert log[-1].startswith("a: 1.000 bits per character on the validation set, ")
+
+
+def test_metrics_by_hand() -> None:
+    text = stream_of(np.array([1, 0, 1]), np.ones(2, np.int64), np.array([math.log(4), 0]), 4)
+    metrics = measure(np.log([2.0, 8.0]), text)
+    assert metrics["perplexity"] == pytest.approx(4)
+    assert metrics["unknown_share"] == pytest.approx(1 / 2)
+    # log2(2) + log2(8), and 2 bits for the unknown token: 6 bits for 4 characters.
+    assert metrics["bits_per_character"] == pytest.approx(1.5)
+    # Separators cost two bits more, and change neither the perplexity nor the nats.
+    more = measure(np.log([2.0, 8.0]), replace(text, separator_nll=2 * BIT))
+    assert more == metrics | {"bits_per_character": pytest.approx(2)}
+
+
+@pytest.mark.parametrize(
+    ("nll", "finite", "reason"),
+    [
+        ([1.0, np.inf], set(), "1 tokens have probability 0, 0 none; inf nats per token"),
+        ([1.0, np.nan], set(), "0 tokens have probability 0, 1 none; nan nats per token"),
+        # exp(800) is too large for a number; 800 nats are 1154 bits.
+        ([800.0, 800.0], {"nats_per_token", "bits_per_character"}, "0 tokens have probability 0, 0 none; 800 nats"),
+    ],
+)
+def test_infinite_values_have_a_reason(nll: list[float], finite: set[str], reason: str) -> None:
+    metrics = measure(np.array(nll), scored_text(2))
+    assert {key for key in ("nats_per_token", "perplexity", "bits_per_character") if metrics[key] is not None} == finite
+    assert metrics["reason"].startswith(reason)
+
+
+IDS = np.random.default_rng(0).integers(0, 5, 400)
+VOCAB = Vocab("char", list("?abcd"), [0] * 5, "", {"train": SplitInfo(400, 400, 0, "")})
+
+
+def test_a_text_of_one_window_gives_the_surprisal_at_each_position() -> None:
+    model = StaticNetwork(network("m"), VOCAB, strong_network(5))
+    expected = [perplexity(value, 1) for value in stream_nll(strong_network(5), IDS[:30])]
+    assert scores.perplexity_by_position(model, IDS[:30]) == pytest.approx(expected, rel=1e-5)
+
+
+def test_windows_are_spread_over_all_of_the_text() -> None:
+    """The first windows repeat one token; later ones do not, and the model knows only the first ones."""
+    model = NGram.of(KneserNey(count_ngrams(np.ones(400, np.int64), 5, 2), 2), VOCAB)
+    ones = np.ones(130 + 2 * scores.MAX_WINDOWS, np.int64)
+    mixed = np.append(ones, IDS[IDS != 1])
+    assert len(scores.perplexity_by_position(model, ones)) == 128
+    assert max(scores.perplexity_by_position(model, ones)) * 1.2 < min(scores.perplexity_by_position(model, mixed))
+
+
+SUBWORD = token_kind("subword")
+# é is C3 A9 in UTF-8.
+FIRST, SECOND = BYTE_TOKENS[0xC3], BYTE_TOKENS[0xA9]
+
+
+def test_the_bits_of_a_subword_are_shared_evenly_by_its_characters() -> None:
+    # The first subword has no surprisal; " sea" has 4 characters and 6 bits, é costs 5 + 2 bits in its two bytes.
+    found = passage(SUBWORD, ["the", " sea", FIRST, SECOND], np.array([6, 5, 2]) * BIT, 100)
+    assert found["tokens"] == ["t", "h", "e", " ", "s", "e", "a", "é"]
+    assert found["bits"] == [None, None, None, 1.5, 1.5, 1.5, 1.5, 7.0]
+    assert found["separator"] == ""
+    # The first token may be a byte of a character.
+    assert passage(SUBWORD, [FIRST, SECOND, "a"], np.array([5, 1]) * BIT, 9)["bits"] == [5.0, 1.0]
+
+
+def test_bytes_that_are_no_character_are_shown_as_a_replacement_character() -> None:
+    # A text may end in the middle of a character.
+    found = passage(SUBWORD, ["a", FIRST], np.array([3.0]) * BIT, 100)
+    assert (found["tokens"], found["bits"]) == (["a", "\ufffd"], [None, 3.0])
+    assert len(per_character(SUBWORD, [SECOND, SECOND, "a"], [1.0, 1.0, 1.0])[1]) == len("\ufffd\ufffda")
+
+
+def test_only_the_first_token_is_not_scored() -> None:
+    word = token_kind("word")
+    shown = passage(word, ["the", "sea", "is", "there"], np.array([np.nan, np.inf, 2 * BIT]), 100)
+    assert shown["bits"] == [None, "infinite", "infinite", 2.0]
+    assert passage(word, [], np.empty(0), 100)["bits"] == []

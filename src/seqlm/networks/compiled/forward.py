@@ -23,6 +23,7 @@ from seqlm.networks.compiled.tiles import (
     WIDTH,
     BatchRows,
     Matrix,
+    Panels,
     Stack,
     Steps,
     Tokens,
@@ -150,10 +151,12 @@ def run_layer(
 
 
 @jit_internal
-def output_logits(weights: PackedWeights, outputs: Steps, rows: BatchRows, logits: Steps) -> None:
+def output_logits(
+    weights: Panels, bias: Vector, outputs: Steps, rows: BatchRows, logits: Steps
+) -> None:
     """Set the logits of some steps (T, B, V), given what the last layer outputs (T, B, h)."""
-    _repeat(weights.output_bias, logits, rows)
-    add_product(logits, outputs, weights.outputs, rows, ZERO)
+    _repeat(bias, logits, rows)
+    add_product(logits, outputs, weights, rows, ZERO)
 
 
 @jit_entry
@@ -184,7 +187,8 @@ def run_network(
                 run_layer(weights, layer, piece, rows, activations, start, ZERO)
                 if layer == num_layers - 1 and len(logits) > 0:
                     outputs = activations.states[layer, start + 1 : end + 1]
-                    output_logits(weights, outputs, rows, logits[start:end])
+                    some = logits[start:end]
+                    output_logits(weights.outputs, weights.output_bias, outputs, rows, some)
         barrier(member)
 
 
@@ -218,7 +222,9 @@ def _nll_of_row(logits: Vector, target: int, sums: NDArray[np.float64]) -> float
 
 @jit_entry
 def _nll_of_some_outputs(
-    weights: PackedWeights,
+    weights: Panels,
+    bias: Vector,
+    vocab_size: int,
     outputs: Matrix,
     targets: Tokens,
     logits: Steps,
@@ -229,11 +235,11 @@ def _nll_of_some_outputs(
 ) -> None:
     """Set ``nll`` (N,) in rows ``first`` to ``last`` to -log p of ``targets`` (N,), given N rows of
     outputs."""
-    vocab_size, at_once = weights.spec.vocab_size, logits.shape[1]
+    at_once = logits.shape[1]
     for start in range(first, last, at_once):
         num_rows = min(at_once, last - start)
         some = outputs[start : start + num_rows].reshape(1, num_rows, outputs.shape[1])
-        output_logits(weights, some, BatchRows(int(ZERO), num_rows), logits)
+        output_logits(weights, bias, some, BatchRows(int(ZERO), num_rows), logits)
         for row in range(num_rows):
             for column in range(vocab_size, logits.shape[2]):
                 logits[0, row, column] = _NONE  # there are no logits beyond the vocabulary
@@ -250,7 +256,9 @@ def nll_of_outputs(
     def work(first: int, last: int) -> None:
         logits = empty_rows(1, _ROWS, weights.spec.vocab_size)
         _nll_of_some_outputs(
-            weights,
+            weights.outputs,
+            weights.output_bias,
+            weights.spec.vocab_size,
             outputs.reshape(nll.size, outputs.shape[2]),
             targets.reshape(-1),
             logits,

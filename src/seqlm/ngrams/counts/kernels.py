@@ -74,14 +74,15 @@ def backoff_probs(
     backoffs: tuple[Floats, ...],
     rows: Longs,
     probs: Floats,
-) -> None:
-    """Write to ``probs`` the probability of each token but the first under a backoff model.
+) -> float:
+    """Write to ``probs`` the probability of each token but the first under a backoff model; return
+    the largest.
 
     ``keys``, ``listed`` and ``backoffs`` have the keys, probabilities and weights of the n-grams of
     order n at index n - 1. A token sees as many before it as its position in its text says.
     ``rows``, shape ``(2, N)``, is written to.
     """
-    vocab_size, order = len(keys[0]), len(keys)
+    vocab_size, order, largest = len(keys[0]), len(keys), 0.0
     for index in range(len(ids)):
         # Rows of the n-grams that end with the token before, and of those that end with this one.
         contexts, ending = rows[index % 2], rows[1 - index % 2]
@@ -106,6 +107,8 @@ def backoff_probs(
                     prob *= backoffs[n - 1][context]
         if index:
             probs[index - 1] = prob
+            largest = max(largest, prob)
+    return largest
 
 
 @compiled(nogil=True, error_model="numpy")

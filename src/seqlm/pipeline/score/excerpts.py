@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from seqlm.core.metrics import Nll
+from seqlm.models.scored_text import measure
 from seqlm.models.surprisals import TextSurprisals
 from seqlm.vocab.kinds import TokenKind
 
@@ -23,7 +24,7 @@ def page_content(surprisals: TextSurprisals) -> dict[str, Any]:
     encoded, nll = surprisals.encoded, surprisals.nll + surprisals.encoded.spelling
     nll = nll[surprisals.first_is_unscored :]
     kind, tokens = encoded.vocab.token_kind, encoded.tokens
-    return {"passage": passage(kind, tokens, nll, MAX_SHOWN_CHARS)} | surprisals.metrics
+    return {"passage": passage(kind, tokens, nll, MAX_SHOWN_CHARS)} | measure(*surprisals.scored)
 
 
 def passage(kind: TokenKind, tokens: Sequence[str], nll: Nll, num_chars: int) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""A user's own text under trained models: `seqlm score`."""
+"""The command ``seqlm``: a user's own text under trained models, and models of the user's own texts."""
 
 import gzip
 import json
@@ -23,16 +23,17 @@ Score = Callable[..., Finished]
 
 @pytest.fixture
 def trained(tmp_path: Path) -> Layout:
-    return write_models(tmp_path)
+    layout = write_models(tmp_path)
+    write_run(layout, "words", token="word")
+    return layout
 
 
 @pytest.fixture
 def score(trained: Layout) -> Score:
     """Scores a text under models; ``name``: the text's file."""
 
-    def run(text: str | bytes, *models: str, name: str = "my.txt") -> Finished:
-        content = text.encode() if isinstance(text, str) else text
-        (trained.root / name).write_bytes(gzip.compress(content) if name.endswith(".gz") else content)
+    def run(text: str, *models: str, name: str = "my.txt") -> Finished:
+        (trained.root / name).write_bytes(gzip.compress(text.encode()) if name.endswith(".gz") else text.encode())
         chosen = [f"--name={model}" for model in models or ("small",)]
         return run_command(trained.root, "score", ".", name, *chosen, "--page", PAGE)
 
@@ -65,20 +66,6 @@ def test_the_text_is_scored_and_shown(score: Score, trained: Layout) -> None:
     assert passages(trained)["models"].keys() == {"small", "word-kneser-ney-2"}
 
 
-@pytest.mark.parametrize(
-    ("content", "run", "code", "complaint"),
-    [
-        (b"the sea", "nope", 2, "error: there is no model 'nope': choose from small, words, char-uniform"),
-        (b"...", "small", 3, "small: my.txt has no character that can be scored: use a longer text"),
-        (b"sea", "words", 3, "my.txt has no word that can be scored: use a longer text"),
-    ],
-)
-def test_texts_are_refused(content: bytes, run: str, code: int, complaint: str, score: Score, trained: Layout) -> None:
-    write_run(trained, "words", token="word")
-    refused(score(content, run), code, complaint)
-    assert not (trained.root / PAGE).exists()
-
-
 def test_the_changes_of_cleaning_are_stated(score: Score, trained: Layout) -> None:
     text = "The sea at Zürich: 120 euros\n"
     lines = succeeded(score(text)).splitlines()
@@ -105,7 +92,6 @@ def test_a_long_text_is_scored_as_a_whole_and_shown_in_part(score: Score, traine
 
 def test_what_the_page_shows_by_hand(score: Score, trained: Layout) -> None:
     # An unknown word is shown with its spelling, and a first word that a network cannot predict without bits.
-    write_run(trained, "words", token="word")
     succeeded(score("the zebra went", "word-uniform", "words"))
     uniform, network = (passages(trained)["models"][name] for name in ("word-uniform", "words"))
     zebra, went = [cost[1] for cost in uniform if cost][1:]
@@ -122,15 +108,64 @@ def test_standard_input(trained: Layout) -> None:
     assert "standard input" in (trained.root / "my.html").read_text()
 
 
+def test_a_model_is_fitted_scores_and_generates(tmp_path: Path) -> None:
+    text, settings = "the sea came in and the sea went out\n" * 12, {"num_hiddens": 8, "num_epochs": 2, "num_steps": 5}
+    (tmp_path / "my.txt").write_text(text)
+    options = [f"--set={name}={value}" for name, value in settings.items()]
+    succeeded(run_command(tmp_path, "fit", "my.txt", "--output", "my-lstm", "--quiet", *options))
+    fitted = seqlm.fit_network(text, progress=False, **settings)
+    assert seqlm.open(tmp_path / "my-lstm")["lstm"].score("the sea") == fitted.score("the sea")
+    rows = succeeded(run_command(tmp_path, "score", "my-lstm", "my.txt", "--by", "word")).splitlines()
+    assert rows[0] == "position,text,bits,unknown,reason"
+    assert len(rows) == 1 + len(text.split())
+    generated = succeeded(run_command(tmp_path, "generate", "my-lstm", "the ", "--num-preds", "9", "--seed", "1"))
+    assert generated == f"the {fitted.generate('the ', 9, seed=1)}\n"
+    succeeded(run_command(tmp_path, "fit", "my.txt", "--model", "kneser-ney", "--order", "2", "--output", "kn"))
+    succeeded(run_command(tmp_path, "arpa", "kn", "kn.arpa"))
+    printed = [succeeded(run_command(tmp_path, "score", model, "my.txt")) for model in ("kn", "kn.arpa")]
+    assert printed[0].split("perplexity")[1][:8] == printed[1].split("perplexity")[1][:8]
+
+
+def test_the_models_of_a_run_are_exported(trained: Layout) -> None:
+    assert run_command(trained.root, "--version").stdout == f"seqlm {seqlm.__version__}\n"
+    assert run_command(trained.root).stdout.startswith("Usage: seqlm")
+    printed = succeeded(run_command(trained.root / "data", "export", "out", "--root", ".."))
+    assert printed.endswith("seqlm.open('out') reads them\n")
+    here, there = seqlm.open(trained.root / "data" / "out"), seqlm.open(trained.root)
+    assert list(here) == list(there)
+    for name in ("small", "subword-kneser-ney-3", "char-by-word-kneser-ney-3"):
+        assert here[name].score("the sea") == there[name].score("the sea")
+
+
 @pytest.mark.parametrize(
-    ("options", "code", "complaint"),
+    ("arguments", "code", "complaint"),
     [
-        ("missing", 3, "error: missing: no such file\n"),
-        ("data", 3, "error: data: not a regular file\n"),
-        ("my.txt --page data", 2, "'--page': File 'data' is a directory"),
-        ("my.txt --by word --page my.html", 2, "error: --page has no effect with --by: leave one of them out\n"),
+        ("score . my.txt --name nope", 2, "error: there is no model 'nope': choose from small, words, char-uniform"),
+        ("score . dots.txt --name small", 3, "small: dots.txt has no character that can be scored: use a longer text"),
+        ("score . word.txt --name words", 3, "word.txt has no word that can be scored: use a longer text"),
+        ("score . missing --name small", 3, "error: missing: no such file\n"),
+        ("score . data --name small", 3, "error: data: not a regular file\n"),
+        ("score . my.txt --name small --page data", 2, "'--page': File 'data' is a directory"),
+        ("score . my.txt --by word --page my.html", 2, "error: --page has no effect with --by: leave one of them out"),
+        ("export out --model x", 2, "there is no model 'x'"),
+        ("export data", 2, "error: data: exists: name a new folder\n"),
+        ("fit my.txt --output my.txt/x", 5, "my.txt/x: cannot be written: Not a directory"),
+        ("fit my.txt --output x --by ?", 2, "by = '?': should be"),
+        ("fit my.txt --output mine --by ?", 2, "by = '?': should be"),
+        ("fit my.txt --output x --order 3", 2, "order: unknown setting\n"),
+        ("fit my.txt --output mine --order 3", 2, "order: unknown setting\n"),
+        *(
+            (f"fit my.txt --output x --set {name}=laplace", 2, f"--set {name}: an argument or an option of its own")
+            for name in ("texts", "smoothing", "progress", "model", "val")
+        ),
     ],
 )
-def test_options_that_do_not_fit_are_named(options: str, code: int, complaint: str, trained: Layout) -> None:
-    (trained.root / "my.txt").write_text("the sea came in\n")
-    refused(run_command(trained.root, "score", ".", *options.split(), "--name=small"), code, complaint)
+def test_what_cannot_be_done_is_refused_and_leaves_nothing(
+    arguments: str, code: int, complaint: str, trained: Layout
+) -> None:
+    for name, text in {"my.txt": "the sea came in\n" * 9, "dots.txt": "...", "word.txt": "sea"}.items():
+        (trained.root / name).write_text(text)
+    (trained.root / "mine").mkdir()
+    before = set(trained.root.iterdir())
+    refused(run_command(trained.root, *arguments.split()), code, complaint)
+    assert set(trained.root.iterdir()) == before

@@ -1,4 +1,4 @@
-"""Models in ARPA files: those of KenLM score as KenLM scores them, and KenLM scores ours as we do."""
+"""N-gram models: in ARPA files, scored as KenLM scores them, and those that count the text that they have predicted."""
 
 import copy
 import math
@@ -11,9 +11,11 @@ import pytest
 import seqlm
 from reference import clean_line
 from seqlm.core.errors import ParamsError
-from seqlm.models.ngrams import NGram
+from seqlm.models.info import ngram_info
+from seqlm.models.ngrams import EvolvingCounts, NGram
 from seqlm.ngrams.arpa import write_arpa
 from seqlm.ngrams.counts.counting import count_ngrams
+from seqlm.ngrams.models.base import token_nll
 from seqlm.ngrams.models.kneser_ney import KneserNey
 from seqlm.vocab.vocabulary import SplitInfo, Vocab
 from smoke import ROOT
@@ -178,8 +180,33 @@ def test_a_file_of_characters_generates(tmp_path: Path) -> None:
         seqlm.open_arpa(tmp_path / "y.arpa")
 
 
-def test_words_that_a_file_without_unk_lacks_are_unknown(tmp_path: Path) -> None:
-    (tmp_path / "x.arpa").write_text(MARKS.replace("1=5", "1=4").replace("-1\t<unk>\n", ""))
-    model = seqlm.open_arpa(tmp_path / "x.arpa")
-    assert "lists no <unk>: log10 p of unknown words is -100" in model.warnings[0]
-    assert model.score("a zebra").nll == pytest.approx((0.4 + 100 + 0.5) * math.log(10))
+RNG = np.random.default_rng(0)
+TRAIN, READ = RNG.zipf(1.5, 400) % 6 + 1, RNG.zipf(1.5, 60) % 6 + 1
+
+
+def counted(read: np.ndarray) -> KneserNey:
+    """Return the model of train and of what was read."""
+    return KneserNey(count_ngrams(np.r_[TRAIN, read], 7, 3), 3)
+
+
+def recounted_nll(ids: np.ndarray, num_updates: int) -> np.ndarray:
+    vocab = Vocab("char", list("?abcdef"), [0] * 7, "", {"train": SplitInfo(400, 400, 0, "")})
+    info = ngram_info("kneser-ney", 3, vocab).as_dynamic()
+    return NGram(info, vocab, EvolvingCounts(counted, num_updates)).token_nll(ids)
+
+
+def test_each_token_is_predicted_from_train_and_the_text_before_it() -> None:
+    expected = [token_nll(counted(READ[:end]), READ[max(end - 2, 0) : end + 1])[-1] for end in range(1, 60)]
+    assert recounted_nll(READ, num_updates=1000) == pytest.approx(expected)
+
+
+def test_a_part_is_predicted_with_the_counts_of_the_parts_before_it() -> None:
+    # 59 tokens are scored, in 3 parts of 20, 20 and 19.
+    found = recounted_nll(READ, num_updates=3)
+    expected = [token_nll(counted(READ[: 20 * part + 1]), READ)[20 * part :][:20] for part in range(3)]
+    assert found == pytest.approx(np.concatenate(expected))
+    changed = READ.copy()
+    changed[-1] = changed[-1] % 6 + 1
+    assert recounted_nll(changed, num_updates=3)[:-1].tolist() == found[:-1].tolist()
+    # A text without a second token has no surprisals.
+    assert len(recounted_nll(READ[:1], num_updates=3)) == len(recounted_nll(READ[:0], num_updates=3)) == 0

@@ -1,5 +1,6 @@
-"""Samples that a network writes while it is trained, and the summary of a run."""
+"""What a run of the stage train has besides its weights: samples and a summary; and Ctrl-C while it is trained."""
 
+import signal
 from pathlib import Path
 
 import numpy as np
@@ -8,9 +9,12 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
+from seqlm.core.errors import Interrupted
 from seqlm.core.files import read_csv, read_json, write_table
 from seqlm.networks.network import continue_prefixes
+from seqlm.pipeline.train.interrupts import stop_at_ctrl_c
 from seqlm.pipeline.train.results import describe_samples, sample_prefix, summarise
+from seqlm.train.callbacks import Checkpoint
 from seqlm.train.history import SAMPLE_TOKENS, history_table, is_sampled
 from seqlm.train.trainer import Trainer
 from seqlm.vocab.corpus import occurs
@@ -20,15 +24,13 @@ from small_training import TEXT, config, equal, trained, trainer
 VOCAB = Vocab("char", ["<unk>", *"aehst "], [0] * 7, "", {})
 
 
-def test_the_first_rows_have_samples_and_then_forty_evenly_spaced_ones() -> None:
+def test_samples_are_of_the_first_rows_and_then_of_forty_evenly_spaced_ones(monkeypatch: pytest.MonkeyPatch) -> None:
     rows = [row for row in range(1, 501) if is_sampled(row, 500)]
     # Each fortieth of 500 rows ends at row 12.5, 25, 37.5, ...
     assert rows == [*range(1, 11), 13, 25, 38, *rows[13:]]
     assert (len(rows), rows[-1]) == (50, 500)
     assert all(is_sampled(row, 20) for row in range(1, 21))
-
-
-def test_rows_without_a_sample_are_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    # Rows without a sample are left out.
     monkeypatch.setattr("seqlm.train.history.FIRST_ROWS", 1)
     monkeypatch.setattr("seqlm.train.history.EVEN_ROWS", 1)
     assert [epoch for epoch, _ in trained(config()).progress.samples] == [1, 3]
@@ -60,24 +62,16 @@ def test_each_epoch_has_the_text_that_the_network_wrote_then_and_weights_stay_th
 def test_samples_continue_val_if_train_never_has_the_prefix(setting: str, expected: str) -> None:
     train, val = (VOCAB.encode(list(text)) for text in ("a the sea", "sea the eat"))
     assert sample_prefix(config(sample_prefix=setting), VOCAB, train, val) == expected
-
-
-def test_a_val_of_unknown_tokens_has_no_samples() -> None:
-    zeros = np.zeros(9, np.int64)
-    assert sample_prefix(config(sample_prefix="xyz"), VOCAB, zeros, zeros) == ""
+    # A val of unknown tokens has no samples.
+    assert sample_prefix(config(sample_prefix="xyz"), VOCAB, train, np.zeros(9, np.int64)) == ""
 
 
 @given(st.lists(st.integers(1, 3), min_size=1, max_size=4), st.lists(st.integers(0, 3), max_size=30))
 def test_tokens_occur_if_their_text_does(wanted: list[int], ids: list[int]) -> None:
     found = "".join(map(str, wanted)) in "".join(map(str, ids))
-    assert occurs(np.array(wanted), np.array(ids, np.uint8)) == found
-
-
-def test_a_prefix_is_found_across_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("seqlm.vocab.corpus._POSITIONS_AT_ONCE", 4)
-    ids = np.arange(1, 12)
-    assert all(occurs(ids[start : start + 3], ids) for start in range(9))
-    assert not occurs(np.array([10, 11, 12]), ids)
+    with pytest.MonkeyPatch.context() as patch:  # also across blocks
+        patch.setattr("seqlm.vocab.corpus._POSITIONS_AT_ONCE", 4)
+        assert occurs(np.array(wanted), np.array(ids, np.uint8)) == found
 
 
 def test_an_overflowing_perplexity_on_val_is_empty_with_a_reason(tmp_path: Path) -> None:
@@ -90,3 +84,36 @@ def test_an_overflowing_perplexity_on_val_is_empty_with_a_reason(tmp_path: Path)
     summary = read_json(tmp_path / "summary.json")
     assert (summary["last_epoch_train_perplexity"], summary["last_val_perplexity"]) == (1, None)
     assert summary["reason"] == "perplexity on the validation set is too large for a number 2 of 2 times"
+
+
+@pytest.mark.parametrize("again", ["dvc repro", "dvc exp run --name cc"])
+def test_ctrl_c_saves_a_checkpoint_and_an_experiment_keeps_its_name(
+    again: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.delenv("DVC_EXP_NAME", raising=False)
+    if again.endswith("cc"):
+        monkeypatch.setenv("DVC_EXP_NAME", "cc")  # as DVC does
+    made, checkpoint = trainer(config()), Checkpoint(tmp_path / "checkpoint", "x")
+    handler = signal.getsignal(signal.SIGINT)
+
+    def press(trainer: Trainer) -> None:
+        if trainer.progress.minibatches == 14:
+            signal.raise_signal(signal.SIGINT)
+
+    # 14 of 9 minibatches an epoch.
+    message = f"^interrupted at epoch 1.556; `{again}` continues from there$"
+    with pytest.raises(Interrupted, match=message), stop_at_ctrl_c(checkpoint) as stop:
+        made.train(press, stop)
+    resumed = trainer(config())
+    assert checkpoint.restore(resumed)
+    assert resumed.progress.minibatches == 14
+    assert signal.getsignal(signal.SIGINT) is handler
+
+
+def test_ctrl_c_again_ends_at_once(tmp_path: Path) -> None:
+    def press(_: Trainer) -> None:
+        signal.raise_signal(signal.SIGINT)
+        signal.raise_signal(signal.SIGINT)
+
+    with pytest.raises(KeyboardInterrupt), stop_at_ctrl_c(Checkpoint(tmp_path / "checkpoint", "x")) as stop:
+        trainer(config()).train(press, stop)
