@@ -21,7 +21,7 @@ import stat
 import tempfile
 import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from fnmatch import filter as matching
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
@@ -111,8 +111,8 @@ def find_files(folder: Path, pattern: str) -> list[Path]:
     """
 
     def fail(error: OSError) -> None:
-        if not isinstance(error, FileNotFoundError):
-            raise MachineError(f"{error.filename}: cannot be read: {error.strerror}") from error
+        with suppress(DataError), reading(Path(error.filename)):  # a missing folder holds none
+            raise error
 
     found = os.walk(folder, onerror=fail)
     return sorted(
