@@ -27,7 +27,7 @@ def main(layout: Layout, only_check: bool) -> None:
     from seqlm.networks.architectures import ARCHITECTURES
     from seqlm.pipeline.configure.fingerprints import fingerprints
     from seqlm.pipeline.configure.settings import resolve_runs
-    from seqlm.pipeline.train.configs import write_config
+    from seqlm.pipeline.train.configs import ConfigFile
 
     params = read_params(layout.params)
     runs = resolve_runs(params, source=str(layout.params))
@@ -40,7 +40,7 @@ def main(layout: Layout, only_check: bool) -> None:
     remove_others([f"{name}.json" for name in runs], layout.configs)
     remove_others([f"{name}.txt" for name in runs], layout.code / "runs")
     for name, config in runs.items():
-        write_config(layout.config(name), config)
+        ConfigFile(config=config).write(layout.config(name))
     for name, text in code.items():
         write_text(layout.code / name, text)
     click.echo("\n".join(f"{name}: {config.describe()}" for name, config in runs.items()))

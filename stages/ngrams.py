@@ -4,9 +4,6 @@ import environment  # noqa: F401
 
 import os
 from dataclasses import asdict
-from functools import partial
-from pathlib import Path
-from tempfile import TemporaryDirectory
 
 import click
 
@@ -24,7 +21,7 @@ def main(layout: Layout, kind: str) -> None:
 
     If SPARK_MASTER is set to the address of an Apache Spark cluster, its workers count.
     """
-    from seqlm.core.files import write_table
+    from seqlm.core.files import temporary_folder, write_table
     from seqlm.models.info import describe_ngrams
     from seqlm.ngrams.counts.counting import count_ngrams
     from seqlm.ngrams.models.registry import build_models, save_models
@@ -41,18 +38,14 @@ def main(layout: Layout, kind: str) -> None:
         os.environ.get("SPARK_MASTER") or None,
     )
     models = layout.ngrams(kind)
-    models.mkdir(parents=True, exist_ok=True)
-    # For what an engine writes, which all workers of a cluster must see.
-    temporary_folder = partial(
-        TemporaryDirectory, prefix="counting", dir=models, ignore_cleanup_errors=True
-    )
-    with temporary_folder() as folder:
+    # The folders are for what an engine writes, which all workers of a cluster must see.
+    with temporary_folder(models) as folder:
         train, vocab_size, order = (
             corpus.splits["train"].ids,
             len(corpus.vocab),
             params.max_order[corpus.vocab.kind],
         )
-        engine = choose_engine(train, vocab_size, order, memory, Path(folder), spark)
+        engine = choose_engine(train, vocab_size, order, memory, folder, spark)
         counts = count_ngrams(train, vocab_size, order, engine)
         has_unknown = corpus.vocab.token_kind.has_unknown
         val = corpus.splits["val"].ids
@@ -62,8 +55,8 @@ def main(layout: Layout, kind: str) -> None:
         sizes = ", ".join(f"{(table.counts > 0).sum():,}" for table in counts.tables)
         click.echo(f"{kind}: {sizes} distinct n-grams by order")
         del counts  # those of the whole text take their place
-    with temporary_folder() as folder:
-        tables = describe(join_splits(corpus, memory, Path(folder), spark))
+    with temporary_folder(models) as folder:
+        tables = describe(join_splits(corpus, memory, folder, spark))
     for name, table in [*tables.items(), ("epsilons", epsilons)]:
         write_table(layout.reports("ngrams", kind), name, table)
 

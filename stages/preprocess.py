@@ -17,10 +17,13 @@ def main(layout: Layout) -> None:
     """Clean the corpus and split it, in order, into training, validation and test sets."""
     from seqlm.core.files import read_json, write_csv, write_json
     from seqlm.core.progress import count_noun
+    from seqlm.core.stored import require_sha256
     from seqlm.pipeline.preprocess.splitting import clean_and_split
 
     params = load(layout.params, "preprocess", PreprocessParams)
-    name = str(read_json(layout.corpus_record)["file"])  # by which its owner knows the text
+    record = read_json(layout.corpus_record)
+    require_sha256(layout.raw_text, record["sha256"], "run the download stage again")
+    name = str(record["file"])  # by which its owner knows the text
     result = clean_and_split(
         layout.raw_text, name, layout.splits, params.normalise, params.split.shares
     )

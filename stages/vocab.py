@@ -20,6 +20,7 @@ def main(layout: Layout, kind: str) -> None:
     """Build the vocabulary of one kind of token on the training set; encode the three splits."""
     from seqlm.core.files import read_text, write_csv, write_json
     from seqlm.core.progress import count_noun
+    from seqlm.pipeline.preprocess.splitting import require_splits
     from seqlm.pipeline.vocab.advice import corpus_warnings, find_line_separator
     from seqlm.vocab.corpus import SPLITS, build_corpus, load_split
     from seqlm.vocab.kinds import token_kind
@@ -30,6 +31,7 @@ def main(layout: Layout, kind: str) -> None:
         load(layout.params, "preprocess", PreprocessParams).normalise,
     )
     separator = find_line_separator(params.line_separator, normalise, layout.corpus_record)
+    require_splits(layout.splits)
     texts = {split: layout.split(split) for split in SPLITS}
     tokenizer = token_kind(kind).train_tokenizer(read_text(texts["train"]), separator, settings)
     min_freq = getattr(settings, "min_freq", 0)

@@ -28,7 +28,7 @@ NGRAM_MODELS = ("kneser-ney", "laplace")
 _NOT_SET = {"texts", "smoothing", "progress"}
 """Arguments of the functions that ``fit`` calls which its own arguments decide."""
 _STDIN = Path("-")
-_PATH = click.Path(path_type=Path, allow_dash=True)
+_PATH = click.Path(path_type=Path, allow_dash=True, readable=False)
 
 
 class _Group(click.Group):
@@ -118,14 +118,16 @@ def fit(texts: Sequence[Path], output: Path, settings: Sequence[str], **options:
 @contextmanager
 def _new_folder(folder: Path) -> Iterator[None]:
     """Make an empty folder before the work whose result goes there: it may be impossible. Without a
-    result it is removed."""
+    result a folder that is new is removed."""
     with writing(folder):
+        is_new = not folder.exists()
         folder.mkdir(parents=True, exist_ok=True)
     try:
         yield
     finally:
-        with suppress(OSError):
-            folder.rmdir()
+        if is_new:
+            with suppress(OSError):
+                folder.rmdir()
 
 
 def _call(function: Any, *args: Any, **options: Any) -> Any:

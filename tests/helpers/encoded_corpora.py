@@ -4,6 +4,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from seqlm.core.layout import Layout
+from seqlm.pipeline.preprocess import splitting
 from seqlm.vocab.corpus import SPLITS, build_corpus
 from seqlm.vocab.kinds import Kind, SubwordParams, SubwordTokenizer, token_kind
 from seqlm.vocab.vocabulary import Vocab
@@ -27,11 +28,9 @@ def build(texts: Mapping[str, Path], folder: Path, kind: Kind, separator: str) -
 
 def write_splits(folder: Path, *texts: str) -> dict[str, Path]:
     """Write three texts, or one text three times, as the splits in a folder; return their files."""
-    folder.mkdir(parents=True, exist_ok=True)
-    paths = {split: folder / f"{split}.txt" for split in SPLITS}
-    for path, text in zip(paths.values(), texts if len(texts) == 3 else texts * 3, strict=True):
-        path.write_bytes(text.encode())
-    return paths
+    several = texts if len(texts) == 3 else texts * 3
+    splitting.write_splits(folder, {split: text.encode() for split, text in zip(SPLITS, several, strict=True)})
+    return {split: folder / f"{split}.txt" for split in SPLITS}
 
 
 def encode(layout: Layout, kinds: Iterable[Kind], separator: str, *texts: str) -> Layout:

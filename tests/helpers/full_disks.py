@@ -1,5 +1,6 @@
-"""Real full disks; tests are skipped if this system does not allow making them."""
+"""Real full disks and permissions that hold; tests are skipped if this system does not allow making them."""
 
+import os
 import shutil
 import subprocess
 from collections.abc import Iterator
@@ -31,3 +32,12 @@ def fill(disk: Path) -> Path:
         except OSError:
             pass
     return filler
+
+
+def as_owner() -> list[str]:
+    """Return a prefix that makes a command obey permissions, which root does not."""
+    if os.getuid():
+        return []
+    if not shutil.which("setpriv"):
+        pytest.skip("only setpriv makes root obey permissions")
+    return ["setpriv", "--bounding-set", "-dac_override,-dac_read_search"]

@@ -22,7 +22,7 @@ from seqlm.ngrams.counts.count_tables import NgramCounts
 from seqlm.ngrams.counts.counting import count_ngrams
 from seqlm.ngrams.models.registry import build_models, save_models
 from seqlm.pipeline.configure.settings import resolve_runs
-from seqlm.pipeline.train.configs import write_config
+from seqlm.pipeline.train.configs import ConfigFile
 from seqlm.train.settings import RunConfig
 from seqlm.vocab.corpus import load_split
 from seqlm.vocab.kinds import KINDS
@@ -97,7 +97,7 @@ Change = Callable[[np.ndarray], np.ndarray]
 def write_run(layout: Layout, run: str, change: Change = lambda weight: weight, **changes: Any) -> None:
     """Write the settings and the weights of an untrained run as the stage ``train`` does; each weight is changed."""
     settings = config(run, **changes)
-    write_config(layout.config(run), settings)
+    ConfigFile(config=settings).write(layout.config(run))
     vocab = Vocab.load(layout.vocab(settings.token))
     weights = build_network(settings, len(vocab), settings.seed).weight_copies()
     weights = {name: change(weight) for name, weight in weights.items()}

@@ -10,7 +10,7 @@ import numpy as np
 import small_runs
 from encoded_corpora import encode
 from seqlm.core.layout import Layout
-from seqlm.pipeline.train.configs import write_config
+from seqlm.pipeline.train.configs import ConfigFile
 from seqlm.train.ranks import ONE_PROCESS
 from seqlm.train.settings import RunConfig
 from seqlm.train.trainer import Trainer
@@ -47,7 +47,7 @@ def prepare_stage(folder: Path, *texts: str, **changes: Any) -> Layout:
     """Write three splits, or one text as all three, as a corpus, and a run's settings, for the train stage."""
     layout, run = Layout(folder), config(**changes)
     encode(layout, [run.token], "", *texts)
-    write_config(layout.config("x"), run)
+    ConfigFile(config=run).write(layout.config("x"))
     return layout
 
 

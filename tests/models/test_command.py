@@ -151,6 +151,9 @@ def test_the_models_of_a_run_are_exported(trained: Layout) -> None:
         ("export data", 2, "error: data: exists: name a new folder\n"),
         ("fit my.txt --output my.txt/x", 5, "my.txt/x: cannot be written: Not a directory"),
         ("fit my.txt --output x --by ?", 2, "by = '?': should be"),
+        ("fit my.txt --output mine --by ?", 2, "by = '?': should be"),
+        ("fit my.txt --output x --order 3", 2, "order: unknown setting\n"),
+        ("fit my.txt --output mine --order 3", 2, "order: unknown setting\n"),
         *(
             (f"fit my.txt --output x --set {name}=laplace", 2, f"--set {name}: an argument or an option of its own")
             for name in ("texts", "smoothing", "progress", "model", "val")
@@ -162,6 +165,7 @@ def test_what_cannot_be_done_is_refused_and_leaves_nothing(
 ) -> None:
     for name, text in {"my.txt": "the sea came in\n" * 9, "dots.txt": "...", "word.txt": "sea"}.items():
         (trained.root / name).write_text(text)
+    (trained.root / "mine").mkdir()
     before = set(trained.root.iterdir())
     refused(run_command(trained.root, *arguments.split()), code, complaint)
     assert set(trained.root.iterdir()) == before

@@ -292,7 +292,7 @@ WRONG: dict[Callable, list[tuple[dict[str, Any], str]]] = {
     seqlm.fit_network: [
         ({"model": "lsmt"}, "model = 'lsmt': should be 'lstm', 'gru', 'rnn', 'scratch' or 'transformer'"),
         ({"by": "byte"}, "by = 'byte': should be 'char', 'word' or 'subword'"),
-        ({"val": 1.5}, "val = 1.5: "),
+        ({"val": 1.5}, "val = 1.5: should be a text, or a share between 0 and 1"),
         ({"num_epoch": 3}, "num_epoch: unknown setting: did you mean num_epochs"),
         ({"run": "x"}, "run: unknown setting"),
         ({"sample_every": 1}, "sample_every: unknown setting"),

@@ -24,8 +24,10 @@ from seqlm.core.files import sha256_of_file
 from seqlm.core.layout import Layout
 from seqlm.models.index import Models
 from seqlm.models.saving import save
+from seqlm.pipeline.preprocess.splitting import require_splits
 from seqlm.pipeline.score.ngrams import Folds
 from seqlm.pipeline.score.scores import load_scores_folder
+from seqlm.pipeline.train.configs import read_config
 from seqlm.vocab.corpus import load_corpus
 from seqlm.vocab.kinds import KINDS
 from small_runs import change_stored
@@ -280,7 +282,8 @@ def test_the_folder_itself_can_be_used(export: Path, tmp_path: Path) -> None:
 
 def results(layout: Layout) -> list[object]:
     """Return all that stages and users read from stored data."""
-    found: list[object] = [Folds.load(layout.folds)]
+    require_splits(layout.splits)
+    found: list[object] = [Folds.load(layout.folds), read_config(layout.config("small"))]
     for kind in KINDS:
         corpus = load_corpus(layout.corpus(kind), kind)
         for split in corpus.splits.values():
@@ -309,7 +312,7 @@ def after_a_flip(layout: Layout, path: Path, expected: list[object], rng: random
 
 @pytest.fixture
 def stored_files(models: Models) -> list[Path]:
-    folders = [models.layout.root / "data" / name for name in ("corpus", "models", "scores")]
+    folders = [models.layout.root / "data" / name for name in ("configs", "corpus", "models", "scores", "text")]
     return [path for folder in folders for path in sorted(folder.rglob("*.*")) if path.is_file()]
 
 

@@ -3,6 +3,8 @@
 import json
 import re
 import shutil
+import subprocess
+import sys
 import tomllib
 from pathlib import Path
 from unittest import mock
@@ -10,6 +12,7 @@ from unittest import mock
 import pytest
 
 import seqlm
+from full_disks import as_owner
 from seqlm.core.errors import DataError, ParamsError
 from seqlm.core.layout import Layout
 from seqlm.core.stored import read_array
@@ -19,7 +22,7 @@ from seqlm.pipeline.score.scores import load_scores
 from seqlm.vocab.vocabulary import Vocab
 from small_runs import change_stored, write_models, write_run
 from smoke import ROOT, change_params
-from stages_by_hand import in_this_process, prepare, run_python, succeeded
+from stages_by_hand import in_this_process, prepare, refused, run_python, succeeded
 
 TEXT = "the sea came in"
 
@@ -55,6 +58,7 @@ def test_changed_settings_change_no_description(layout: Layout) -> None:
     content = config.read_text()
     config.write_text(layout.config("other").read_text())
     layout.config("other").write_text(content)
+    refused(in_this_process(layout.root)("train", "--model", "small"), 3, "describes another run, 'other'")
     assert described() == before
     change_params(layout.params, {"runs": {"small": {"token": "word", "model": "lstm", "max_tokens": 30}}})
     succeeded(in_this_process(layout.root)("configure"))
@@ -138,6 +142,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Layout:
     lines = "the sea came in\nand time travellers went out\n"
     layout = write_models(prepare(tmp_path_factory.mktemp("run")), lines * 20)
     write_run(layout, "attentive", model="transformer", embedding="learned")
+    (layout.ngrams("char") / ".keys_1.npy.0.part").touch()  # a killed process left it
     # A mixture and a dynamic model, as the stages describe them.
     static = seqlm.open(layout.root)
     infos = [static["small"].info, static["char-kneser-ney-3"].info]
@@ -148,6 +153,15 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Layout:
     ):
         ModelFile(model=info, metadata=metadata).write(path)
     return layout
+
+
+def test_a_run_that_nobody_may_read_is_not_left_out(run: Layout, tmp_path: Path) -> None:
+    command = [*as_owner(), sys.executable, "-m", "seqlm", "export", str(tmp_path / "out"), "--root", str(run.root)]
+    run.run("small").chmod(0)
+    try:
+        refused(subprocess.run(command, capture_output=True, text=True), 5, "runs/small: cannot be read: Permission")
+    finally:
+        run.run("small").chmod(0o755)
 
 
 @pytest.mark.parametrize(

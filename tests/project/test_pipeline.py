@@ -2,7 +2,6 @@
 
 import contextlib
 import json
-import os
 import re
 import shlex
 import shutil
@@ -15,6 +14,7 @@ import matplotlib.pyplot as plt
 import pytest
 
 from declared_deps import require_declared_files, require_declared_settings
+from full_disks import as_owner
 from smoke import ROOT, SMALL, change_params
 from stages_by_hand import refused
 from workspace import Finished, Workspace, finished, stages_run
@@ -206,11 +206,8 @@ def test_a_disk_that_fills_up_changes_no_file(stage: str, workspace: Workspace, 
 
 @pytest.mark.slow
 def test_a_corpus_that_nobody_may_read_is_named(workspace: Workspace, tmp_path: Path) -> None:
-    as_owner = [] if os.getuid() else ["setpriv", "--bounding-set", "-dac_override,-dac_read_search"]
-    if as_owner and not shutil.which("setpriv"):
-        pytest.skip("only setpriv makes root obey permissions")
     copy_inputs(workspace, tmp_path)
     change_params(tmp_path / "params.yaml", {"download.corpus": str(tmp_path / "mine.txt")})
     (tmp_path / "mine.txt").write_text("the sea\n" * 500)
     (tmp_path / "mine.txt").chmod(0)
-    refused(run(workspace, "download", tmp_path, *as_owner), 5, "mine.txt")
+    refused(run(workspace, "download", tmp_path, *as_owner()), 5, "mine.txt")

@@ -14,13 +14,15 @@ import hashlib
 import io
 import json
 import lzma
+import os
 import secrets
 import shutil
 import stat
 import tempfile
 import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from fnmatch import filter as matching
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
 
@@ -43,8 +45,8 @@ _UNPACKERS: dict[bytes, Callable[[BinaryIO], Any]] = {
 }
 """What unpacks a file that begins with these bytes."""
 _MAX_EXPANSION, _SMALL_FILE = 100, 1 << 20
-"""A packed file may become a hundred times as large; one that has fewer bytes than this, as if it
-had as many. Texts become 3 to 20 times as large."""
+"""What was read of a packed file may become a hundred times as large; fewer bytes than this, as if
+they were as many. Texts become 3 to 20 times as large."""
 
 
 @contextmanager
@@ -97,9 +99,25 @@ def temporary_folder(folder: Path) -> Iterator[Path]:
     """
     with writing(folder):
         folder.mkdir(parents=True, exist_ok=True)
-        temporary = tempfile.TemporaryDirectory(dir=folder, prefix=".", suffix=".part")
+        temporary = tempfile.TemporaryDirectory(".part", ".", folder, ignore_cleanup_errors=True)
     with temporary as name:
         yield Path(name)
+
+
+def find_files(folder: Path, pattern: str) -> list[Path]:
+    """Return the files below a folder whose names match a pattern, sorted; none without the folder.
+
+    Raises MachineError for a folder that cannot be read, which Path.rglob passes over.
+    """
+
+    def fail(error: OSError) -> None:
+        with suppress(DataError), reading(Path(error.filename)):  # a missing folder holds none
+            raise error
+
+    found = os.walk(folder, onerror=fail)
+    return sorted(
+        Path(parent, name) for parent, _, names in found for name in matching(names, pattern)
+    )
 
 
 def remove_others(names: list[str], *folders: Path) -> list[Path]:
@@ -244,10 +262,10 @@ def require_own_file(path: Path, name: str) -> None:
 
 
 class _Unpacked(io.RawIOBase):
-    """The content of a packed file, up to a number of bytes."""
+    """The content of a packed file, as long as it does not become too large."""
 
-    def __init__(self, file: BinaryIO, max_bytes: int, name: str) -> None:
-        self._file, self._max_bytes, self._name = file, max_bytes, name
+    def __init__(self, packed: BinaryIO, unpack: Callable[[BinaryIO], Any], name: str) -> None:
+        self._packed, self._file, self._name, self._size = packed, unpack(packed), name, 0
 
     def readable(self) -> bool:
         return True
@@ -257,8 +275,8 @@ class _Unpacked(io.RawIOBase):
             content = self._file.read(len(buffer))
         except (EOFError, OSError, zlib.error, lzma.LZMAError) as error:
             raise DataError(f"{self._name}: not a complete packed file: {error}") from error
-        self._max_bytes -= len(content)
-        if self._max_bytes < 0:
+        self._size += len(content)
+        if self._size > _MAX_EXPANSION * max(self._packed.tell(), _SMALL_FILE):
             raise DataError(f"{self._name}: unpacks to over {_MAX_EXPANSION} times its size")
         buffer[: len(content)] = content
         return len(content)
@@ -276,8 +294,7 @@ def open_unpacked(path: Path, name: str) -> Iterator[BinaryIO]:
         begins = file.peek()
         for magic, unpack in _UNPACKERS.items():
             if begins.startswith(magic):
-                max_bytes = _MAX_EXPANSION * max(path.stat().st_size, _SMALL_FILE)
-                yield io.BufferedReader(_Unpacked(unpack(file), max_bytes, name), _SMALL_FILE)
+                yield io.BufferedReader(_Unpacked(file, unpack, name), _SMALL_FILE)
                 return
         yield file
 

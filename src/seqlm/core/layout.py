@@ -99,10 +99,6 @@ class Layout:
         """What a trained run is, and what opening it needs."""
         return self.run(name) / NETWORK_FILES[0]
 
-    def descriptions_of_runs(self) -> list[Path]:
-        """The descriptions of all trained runs, by name."""
-        return sorted(self.runs.glob(f"*/{NETWORK_FILES[0]}"))
-
     def samples_of_run(self, name: str) -> Path:
         """What a run wrote while it was trained."""
         return self.run(name) / "samples.json"

@@ -96,7 +96,7 @@ def _describe(error: ValidationError, key: str, model: Any) -> str:
         missing = [details["loc"][-1] for _, details in found if details["type"] == "missing"]
         unknown = str(same[0]["loc"][-1])
         near = get_close_matches(unknown, map(str, missing), 1, 0)
-        near += get_close_matches(unknown, _all_names(model), 1)
+        near += get_close_matches(unknown, _all_names(model), 1, 0.65)
         return f"{name}: unknown setting" + (f": did you mean {near[0]}?" if near else "")
     words = dict.fromkeys(
         details["msg"].removeprefix("Value error, ").removeprefix("Input ") for details in same

@@ -110,7 +110,7 @@ def read_array(
 ) -> NDArray[Any]:
     """Return the array of a file, mapped into memory. Raises DataError if it is missing or has
     another SHA-256, and if it is not a one-dimensional array of numbers of a type."""
-    _require_equal(path, sha256_of_file(path), sha256, advice)
+    require_sha256(path, sha256, advice)
     try:
         array = np.asarray(np.lib.format.open_memmap(path, mode="r"))  # read faster than a memmap
         if array.ndim == 1 and array.dtype.isnative and np.issubdtype(array.dtype, dtype):
@@ -119,6 +119,11 @@ def read_array(
     except (ValueError, OverflowError) as error:
         problem = str(error)
     raise DataError(f"{path}: not a complete array ({problem}): {advice}")
+
+
+def require_sha256(path: Path, sha256: str, advice: str) -> None:
+    """Raise DataError, which ends with ``advice``, if a file is missing or has another SHA-256."""
+    _require_equal(path, sha256_of_file(path), sha256, advice)
 
 
 def read_verified(path: Path, sha256: str, advice: str, max_bytes: int) -> bytes:

@@ -6,10 +6,9 @@ from dataclasses import replace
 from functools import partial
 from hashlib import sha256
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
-from pydantic import Field
 
 from seqlm.core.devices import resolve_device
 from seqlm.core.errors import DataError, ParamsError, needs_extra
@@ -170,7 +169,6 @@ def _clean_text(text: object, normalise: str, function: str, what: str) -> str:
     return clean_text(text, normalise)
 
 
-_Share = Annotated[float, Field(gt=0, lt=1)]
 _VAL_SHARE = 0.1
 _checked_network = partial(check_argument, function="fit_network")
 _CHANGEABLE = {"num_steps", "dropout", "engine"}
@@ -234,7 +232,10 @@ def fit_network(
         by = _checked_network("char" if by is None else by, "by", Kind)
         cleaning = "none" if normalise is None else normalise
         cleaning = _checked_network(cleaning, "normalise", Normalise)
-    val = _checked_network(val, "val", str | _Share)
+    val = plain_number(val)
+    if not isinstance(val, str) and not (isinstance(val, float) and 0 < val < 1):
+        problem = "should be a text, or a share between 0 and 1"
+        raise ParamsError(f"fit_network: val = {val!r:.80}: {problem}")
     min_freq = _checked_network(min_freq, "min_freq", PositiveInt | None)
     if min_freq and by == "subword":
         problem = "has no effect with subwords: leave it out"

@@ -12,7 +12,7 @@ from threading import RLock
 from typing import TYPE_CHECKING, Any, cast
 
 from seqlm.core.errors import DataError, ParamsError
-from seqlm.core.files import read_csv, reading
+from seqlm.core.files import find_files, read_csv, reading
 from seqlm.core.layout import NETWORK_FILES, Layout
 from seqlm.core.settings import Device
 from seqlm.models.char_from_words import CharFromWords
@@ -165,7 +165,7 @@ class Models(Mapping[str, LanguageModel]):
     @cached_property
     def networks(self) -> Descriptions:
         """The networks, as they were trained."""
-        return self._read(self.layout.descriptions_of_runs(), NetworkDescription)
+        return self._read(find_files(self.layout.runs, NETWORK_FILES[0]), NetworkDescription)
 
     @cached_property
     def ngrams(self) -> Descriptions:
@@ -185,12 +185,12 @@ class Models(Mapping[str, LanguageModel]):
     @cached_property
     def mixtures(self) -> Descriptions:
         """The mixtures that the ``evaluate`` stage has stored."""
-        return self._read(sorted(self.layout.mixtures.glob("*.json")))
+        return self._read(find_files(self.layout.mixtures, "*.json"))
 
     @cached_property
     def _dynamic(self) -> Descriptions:
         """The models that keep learning, which are described where their scores are stored."""
-        described = self._read(sorted(self.layout.scores.rglob("score.json")))
+        described = self._read(find_files(self.layout.scores, "score.json"))
         return {
             name: description for name, description in described.items() if description.info.dynamic
         }
@@ -269,7 +269,7 @@ class Models(Mapping[str, LanguageModel]):
         there is none at all."""
         layout, path = self.layout, self.layout.description_of_run(run)
         if not path.is_file():
-            trained = ", ".join(path.parent.name for path in layout.descriptions_of_runs())
+            trained = ", ".join(self.networks)
             if not trained:
                 raise DataError(f"{layout.runs}: holds no trained run: run the train stage")
             raise ParamsError(f"there is no trained run {run!r}, only {trained}")

@@ -67,9 +67,10 @@ def save(folder: str | Path, writers: Mapping[str, Callable[[Layout], None]]) ->
 
 
 def copy_files(root: Path, paths: Iterable[Path], layout: Layout) -> None:
-    """Copy files, and all files of folders, to where they are below the root of a layout."""
+    """Copy files, and those of folders, to where they are below the root of a layout."""
     for path in paths:
-        for file in sorted(path.iterdir()) if path.is_dir() else [path]:
+        # A killed process may have left temporary files, whose names begin with a dot.
+        for file in sorted(path.glob("[!.]*")) if path.is_dir() else [path]:
             copy = layout.root / file.relative_to(root)
             with writing(copy):
                 copy.parent.mkdir(parents=True, exist_ok=True)

@@ -13,30 +13,21 @@ from codecs import BOM_UTF8
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from string import ascii_letters
 
 import numpy as np
 
 from seqlm.core.errors import DataError
-from seqlm.core.files import reading
 from seqlm.core.progress import count_noun
 from seqlm.core.text import LINE_END, LINE_ENDS, SPACE, TextSize
 
 
-def read_raw(path: Path, name: str) -> bytes:
+def decode_raw(data: bytes, name: str) -> bytes:
     """Return a text in UTF-8 as its file has it, but for a byte order mark.
 
     ``name`` is what errors call the file. Raises DataError, with the byte offset and the line, for
     bytes that are not UTF-8 and for NUL bytes.
     """
-    with reading(path):
-        data = path.read_bytes()
-    return decode_raw(data, name)
-
-
-def decode_raw(data: bytes, name: str) -> bytes:
-    """Return the bytes of a text as :func:`read_raw` does, with the same errors."""
     offset, problem = data.find(0), "NUL byte at byte {}: this is not a text file"
     try:
         for block in _BLOCKS.finditer(data):

@@ -57,7 +57,7 @@ def test_each_run_gets_its_own_config_file(run_stage: RunStage, tmp_path: Path) 
     (tmp_path / "data/configs/gone.json").write_text("{}")
     change_params(tmp_path / "params.yaml", {"launcher": "python -X utf8"})
     succeeded(run_stage("configure"))
-    files = {path.stem: json.loads(path.read_text()) for path in (tmp_path / "data/configs").iterdir()}
+    files = {path.stem: json.loads(path.read_text())["config"] for path in (tmp_path / "data/configs").iterdir()}
     assert set(files) == set(PARAMS["runs"])
     assert files["scratch-random"]["sampling"] == "random"
     assert files["scratch-random"]["lr"] == PARAMS["train"]["lr"] != files["lstm"]["lr"]

@@ -2,7 +2,6 @@
 
 import math
 import re
-import tempfile
 from itertools import product
 from pathlib import Path
 from string import ascii_lowercase
@@ -14,7 +13,7 @@ from hypothesis import strategies as st
 
 import reference
 from seqlm.core.errors import DataError
-from seqlm.core.files import read_json, write_json
+from seqlm.core.files import read_json, sha256_of_file, write_json
 from seqlm.core.layout import Layout
 from seqlm.core.settings import read_params
 from seqlm.core.text import TextSize
@@ -23,7 +22,7 @@ from seqlm.pipeline.preprocess import splitting
 from seqlm.pipeline.preprocess.settings import SplitFractions
 from seqlm.pipeline.preprocess.splitting import MIN_CHARACTERS, repeated_shares, split_text
 from seqlm.preprocess import cleaning
-from seqlm.preprocess.cleaning import Letters, clean_text, read_raw
+from seqlm.preprocess.cleaning import Letters, clean_text, decode_raw
 from seqlm.train.minibatches import Plan
 from smoke import ROOT, change_params
 from stages_by_hand import Finished, RunStage, refused, succeeded
@@ -38,10 +37,7 @@ FRACTIONS = {"train": 0.8, "val": 0.1, "test": 0.1}
 
 
 def cleaned(content: bytes, normalise: str) -> tuple[str, Letters]:
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder, "file")
-        path.write_bytes(content)
-        raw = read_raw(path, "mine.txt")
+    raw = decode_raw(content, "mine.txt")
     return clean_text(raw.decode(), normalise), Letters.of(raw)
 
 
@@ -114,7 +110,7 @@ def preprocess(run_stage: RunStage, tmp_path: Path) -> RunStage:
         layout = Layout(tmp_path)
         layout.raw_text.parent.mkdir(exist_ok=True)
         layout.raw_text.write_bytes(content.encode() if isinstance(content, str) else content)
-        write_json(layout.corpus_record, {"name": "diary.txt", "file": "diary.txt"})
+        write_json(layout.corpus_record, {"file": "diary.txt", "sha256": sha256_of_file(layout.raw_text)})
         change_params(layout.params, {f"preprocess.{name}": value for name, value in settings.items()})
         return run_stage("preprocess")
 
@@ -160,6 +156,14 @@ def test_a_licence_of_project_gutenberg_is_warned_of(preprocess: RunStage, monke
     for text in (header + START + body, body + END + licence):
         assert "warning: the text has Project Gutenberg's header or license" in preprocess(text).stderr
     assert preprocess(body).stderr == ""
+
+
+def test_a_text_that_changed_after_its_download_is_refused(
+    preprocess: RunStage, run_stage: RunStage, tmp_path: Path
+) -> None:
+    preprocess("".join(PROSE))
+    (tmp_path / "data/raw/corpus.txt").write_text("".join(PROSE[1:]))
+    refused(run_stage("preprocess"), 3, "data/raw/corpus.txt: its content does not match its SHA-256")
 
 
 def test_a_few_dropped_letters_are_warned_of(preprocess: RunStage, tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ import pytest
 
 import small_training
 from compiled_networks import strong_network
-from encoded_corpora import build
+from encoded_corpora import build, write_splits
 from made_scores import network, ngram, score, scored_text, stream_of
 from seqlm.core.errors import DataError
 from seqlm.core.layout import Layout
@@ -151,8 +151,8 @@ def test_a_model_over_too_many_or_unknown_words_is_not_read_as_one_over_characte
     max_words: int, first_words: str, reason: str, run_stage: RunStage, layout: Layout, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(scored_ngrams, "MAX_TOKENS", max_words)
-    texts = {split: layout.split(split) for split in SPLITS}
-    texts["val"].write_text(first_words + LINES, encoding="utf-8")
+    train, _, test = (layout.split(split).read_text() for split in SPLITS)
+    texts = write_splits(layout.splits, train, first_words + LINES, test)
     for kind in ("word", "char"):
         build(texts, layout.corpus(kind), kind, " ")
     printed = succeeded(run_stage("score", "--kind", "word"))

@@ -3,17 +3,19 @@
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from hashlib import sha256
 from itertools import accumulate, pairwise
 from pathlib import Path
 
 import numpy as np
 
 from seqlm.core.errors import DataError
-from seqlm.core.files import reading, write_bytes
+from seqlm.core.files import write_bytes
 from seqlm.core.memory import require_memory
 from seqlm.core.progress import count_noun
+from seqlm.core.stored import Digests, Stored, require_sha256
 from seqlm.core.text import LINE_END, SPACE, TextSize
-from seqlm.preprocess.cleaning import Letters, clean, decoding_warnings, read_raw, require_enough
+from seqlm.preprocess.cleaning import Letters, clean, decode_raw, decoding_warnings, require_enough
 
 
 def split_text(text: bytes, fractions: Mapping[str, float]) -> dict[str, bytes]:
@@ -98,9 +100,8 @@ def clean_and_split(
     cleaning drops more than a tenth of the letters of, or that is too short, and MachineError for
     one that is too large for this machine's memory.
     """
-    with reading(path):
-        require_memory(path.stat().st_size * _MEMORY_PER_BYTE, name)
-    raw = read_raw(path, name)
+    require_memory(path.stat().st_size * _MEMORY_PER_BYTE, name)
+    raw = decode_raw(path.read_bytes(), name)
     letters = Letters.of(raw)
     dropped = letters.dropped_share if normalise == "letters" else 0.0
     warnings = decoding_warnings(letters, normalise) + _warn_of_cleaning(raw, dropped)
@@ -126,12 +127,39 @@ def clean_and_split(
                 )
     except DataError as error:
         raise DataError(f"{name}: {error}") from error
-    for split, part in parts.items():
-        write_bytes(folder / f"{split}.txt", part)
+    write_splits(folder, parts)
     first_lines = parts["train"][:_SHOWN].decode(errors="ignore").split("\n")[:FIRST_LINES]
     repeated = repeated_shares(parts)
     warnings += _warn_of_splits(sizes, repeated)
     return Preprocessed(first_lines, sizes, dropped, repeated, warnings)
+
+
+_SPLITS_FILE = "splits.json"
+
+
+class SplitsFile(Stored):
+    """The content of ``splits.json``, beside the splits."""
+
+    version = 1
+    advice = "run the preprocess stage again"
+
+    sha256: Digests
+    """Of the file of each split."""
+
+
+def write_splits(folder: Path, parts: Mapping[str, bytes]) -> None:
+    """Write ``NAME.txt`` for each split, and their SHA-256."""
+    digests = {}
+    for split, part in parts.items():
+        write_bytes(folder / f"{split}.txt", part)
+        digests[f"{split}.txt"] = sha256(part).hexdigest()
+    SplitsFile(sha256=digests).write(folder / _SPLITS_FILE)
+
+
+def require_splits(folder: Path) -> None:
+    """Raise DataError if a split is missing or was changed."""
+    for name, digest in SplitsFile.read(folder / _SPLITS_FILE).sha256.items():
+        require_sha256(folder / name, digest, SplitsFile.advice)
 
 
 def repeated_shares(parts: Mapping[str, bytes]) -> dict[str, float]:

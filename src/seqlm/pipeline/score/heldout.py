@@ -21,6 +21,7 @@ from seqlm.core.layout import Layout
 from seqlm.core.text import words
 from seqlm.models.scored_text import NUM_BLOCKS, Ids, Stream, Streams, chars_up_to_first
 from seqlm.models.spelling import spelling_costs
+from seqlm.pipeline.preprocess.splitting import require_splits
 from seqlm.vocab.corpus import SPLITS, EncodedCorpus, load_corpus
 from seqlm.vocab.kinds import Kind
 from seqlm.vocab.separators import count_separators
@@ -110,6 +111,7 @@ class Heldout:
 
     @cached_property
     def _corpus(self) -> EncodedCorpus:
+        require_splits(self._layout.splits)
         return load_corpus(self._layout.corpus(self._kind), self._kind)
 
     @cached_property

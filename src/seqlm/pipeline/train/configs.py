@@ -3,36 +3,43 @@
 from pathlib import Path
 
 from seqlm.core.errors import DataError, ParamsError
-from seqlm.core.files import read_json, write_text
-from seqlm.core.settings import check
+from seqlm.core.files import find_files
+from seqlm.core.stored import Stored
 from seqlm.train.settings import RunConfig
 
 
 def run_names(configs: Path) -> list[str]:
     """Return the names of the runs that have resolved settings, in order. Raises DataError if there
     is none."""
-    names = sorted(path.stem for path in configs.glob("*.json"))
+    names = [path.stem for path in find_files(configs, "*.json")]
     if not names:
         raise DataError(f"{configs}: holds no run's settings: run the configure stage")
     return names
 
 
-def write_config(path: Path, config: RunConfig) -> None:
-    """Store a run's settings for :func:`read_config`."""
-    write_text(path, config.model_dump_json(indent=2) + "\n")
+class ConfigFile(Stored):
+    """The content of a run's file."""
+
+    version = 1
+    advice = "run the configure stage again"
+
+    config: RunConfig
 
 
 def read_config(path: Path) -> RunConfig:
     """Return a run's settings as ``configure`` resolved them.
 
-    Raises ParamsError if there is no such run or a setting is wrong, and DataError for a file that
-    is broken.
+    Raises ParamsError if there is no such run, and DataError for a file that is broken, changed or
+    that of another run.
     """
     if not path.exists():
         raise ParamsError(
             f"there is no run {path.stem!r}, only {', '.join(run_names(path.parent))}"
         )
-    return check(read_json(path), path.stem, RunConfig, source=str(path))
+    config = ConfigFile.read(path).config
+    if config.run != path.stem:
+        raise DataError(f"{path}: describes another run, {config.run!r}: {ConfigFile.advice}")
+    return config
 
 
 _OF_CHAPTER = {
