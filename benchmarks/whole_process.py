@@ -22,7 +22,7 @@ import seqlm
 text, epochs, threads = Path(sys.argv[1]).read_text(), int(sys.argv[2]), int(sys.argv[3])
 model = seqlm.fit_network(
     text, "lstm", num_hiddens=64, num_layers=1, dropout=0.0, num_epochs=epochs, token_budget=None, patience=None,
-    batch_size=32, num_steps=32, num_threads=threads, progress=False,
+    batch_size=32, num_steps=32, schedule="constant", warmup_share=0.0, num_threads=threads, progress=False,
 )
 print(min(model.history["val_perplexity"]))
 """
