@@ -24,9 +24,9 @@ most blocks get both. :func:`activate` replaces the sums with activations and wr
 the step. :func:`differentiate` replaces the activations with the gradients with respect to the
 sums; the derivatives of sigmoid and tanh are y (1 - y) and 1 - y^2.
 
-A variable of the equations is one batch row here. Every loop covers it and changes two arrays at
-most: otherwise it would not become vector instructions. The numbers that fill up a row are zeros in
-every state, and stay so.
+A variable of the equations is one vector here, the batch rows one after another. Every loop covers
+it and changes two arrays at most: otherwise it would not become vector instructions. The numbers
+that fill up a row are zeros in every state, and stay so.
 """
 
 from typing import NamedTuple
@@ -36,7 +36,7 @@ from numpy.typing import NDArray
 
 from seqlm.core.compiling import jit_inline, jit_internal
 from seqlm.core.elementary import sigmoid_single, tanh_single
-from seqlm.networks.compiled.tiles import BatchRows, Stack, Steps, Vector
+from seqlm.networks.compiled.tiles import BatchRows, Matrix, Stack, Steps, Vector
 
 _ZERO, _ONE = np.float32(0), np.float32(1)
 Gates = tuple[Vector, Vector, Vector, Vector]
@@ -99,6 +99,8 @@ def _differentiate_rnn(gate: Vector, state: Vector, d_state: Vector, is_relu: bo
 @jit_internal
 def _activate_gru(before: Vector, after: Vector, gates: Gates) -> None:
     candidate, reset, update, recurrent = gates
+    _apply_sigmoid(reset)
+    _apply_sigmoid(update)
     for k in range(len(after)):
         candidate[k] = tanh_single(candidate[k] + reset[k] * recurrent[k])
     for k in range(len(after)):
@@ -128,8 +130,11 @@ def _differentiate_gru(before: Vector, d_after: Vector, d_before: Vector, gates:
 @jit_internal
 def _activate_lstm(before: Vector, after: Vector, state: Vector, gates: Gates) -> None:
     input_gate, forget_gate, candidate, output_gate = gates
+    _apply_sigmoid(input_gate)
+    _apply_sigmoid(forget_gate)
     for k in range(len(after)):
         candidate[k] = tanh_single(candidate[k])
+    _apply_sigmoid(output_gate)
     for k in range(len(after)):
         after[k] = forget_gate[k] * before[k] + input_gate[k] * candidate[k]
     for k in range(len(after)):
@@ -156,8 +161,15 @@ def _differentiate_lstm(
 
 
 @jit_inline
-def _four(gates: Stack, t: int, row: int) -> Gates:
-    return gates[0, t, row], gates[1, t, row], gates[2, t, row], gates[3, t, row]
+def _span(steps: Steps, t: int, rows: BatchRows) -> slice:
+    """Where the batch rows of step t are among all numbers of the steps."""
+    first, columns = t * steps.shape[1], steps.shape[2]
+    return slice((first + rows.first) * columns, (first + rows.last) * columns)
+
+
+@jit_inline
+def _four(blocks: Matrix, span: slice) -> Gates:
+    return blocks[0, span], blocks[1, span], blocks[2, span], blocks[3, span]
 
 
 # The cell is chosen at run time: one function for all kinds is compiled once and cached once.
@@ -169,18 +181,16 @@ def activate(
 ) -> None:
     """Replace the sums of step g of the gates (blocks, S, B, h) by activations, and write the state
     after step t."""
-    for row in range(rows.first, rows.last):
-        before, after = states[t, row], states[t + 1, row]
-        for block in range(len(gates)):
-            if (cell == _GRU and block in (1, 2)) or (cell == _LSTM and block != 2):
-                _apply_sigmoid(gates[block, g, row])
-        if cell == _GRU:
-            _activate_gru(before, after, _four(gates, g, row))
-        elif cell == _LSTM:
-            cells = cell_states[t, row], cell_states[t + 1, row]
-            _activate_lstm(cells[0], cells[1], after, _four(gates, g, row))
-        else:
-            _activate_rnn(gates[0, g, row], after, cell == _RELU)
+    blocks, now = gates.reshape(len(gates), -1), _span(gates[0], g, rows)
+    before, after = _span(states, t, rows), _span(states, t + 1, rows)
+    vectors, cell_vectors = states.reshape(-1), cell_states.reshape(-1)
+    if cell == _GRU:
+        _activate_gru(vectors[before], vectors[after], _four(blocks, now))
+    elif cell == _LSTM:
+        cell_before, cell_after = cell_vectors[before], cell_vectors[after]
+        _activate_lstm(cell_before, cell_after, vectors[after], _four(blocks, now))
+    else:
+        _activate_rnn(blocks[0, now], vectors[after], cell == _RELU)
 
 
 @jit_internal
@@ -200,12 +210,14 @@ def differentiate(
     B, h) holds what reaches a state, or an LSTM's cell state, past all products: that of the state
     after the step comes in, that of the state before it goes out.
     """
-    for row in range(rows.first, rows.last):
-        before, d_after, passed = states[t, row], d_state[0, row], d_before[0, row]
-        if cell == _GRU:
-            _differentiate_gru(before, d_after, passed, _four(gates, t, row))
-        elif cell == _LSTM:
-            cells = cell_states[t, row], cell_states[t + 1, row]
-            _differentiate_lstm(cells[0], cells[1], d_after, passed, _four(gates, t, row))
-        else:
-            _differentiate_rnn(gates[0, t, row], states[t + 1, row], d_after, cell == _RELU)
+    blocks, here = gates.reshape(len(gates), -1), _span(d_state, 0, rows)
+    before, after = _span(states, t, rows), _span(states, t + 1, rows)
+    vectors, cell_vectors = states.reshape(-1), cell_states.reshape(-1)
+    d_after, passed = d_state.reshape(-1)[here], d_before.reshape(-1)[here]
+    if cell == _GRU:
+        _differentiate_gru(vectors[before], d_after, passed, _four(blocks, before))
+    elif cell == _LSTM:
+        cell_before, cell_after = cell_vectors[before], cell_vectors[after]
+        _differentiate_lstm(cell_before, cell_after, d_after, passed, _four(blocks, before))
+    else:
+        _differentiate_rnn(blocks[0, before], vectors[after], d_after, cell == _RELU)

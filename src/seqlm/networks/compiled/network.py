@@ -214,7 +214,7 @@ class CompiledNetwork(Network):
         """Return the weights in panels, packed anew only if they have changed."""
         if self._packed is None or not np.array_equal(self._packed[0], self.flat):
             packed = empty_packed(self._spec, self.flat)
-            pack(self.flat, packed)
+            pack(self.flat, packed, new_team(1)[0])
             self._packed = (self.flat.copy(), packed)
         return self._packed[1]
 

@@ -38,7 +38,7 @@ class FlatOptimizer:
     def step(self, lr: float) -> None:
         """Change the weights by their gradients."""
         if not self._state:
-            self._weights -= np.float32(lr) * self._gradients
+            _sgd_step(self._weights, self._gradients, np.float32(lr))
             return
         # Multiplied step by step: the powers of a mathematical library depend on the machine.
         powers = self._state["powers"]
@@ -80,6 +80,12 @@ def _sum_of_squares(values: Flat, sums: NDArray[np.float64]) -> float:
     for k in range(_NUM_SUMS):
         total += sums[k]
     return total
+
+
+@jit_entry
+def _sgd_step(weights: Flat, gradients: Flat, lr: np.float32) -> None:
+    for index in range(len(weights)):
+        weights[index] -= lr * gradients[index]
 
 
 _RATE1, _RATE2 = np.float32(1 - BETA1), np.float32(1 - BETA2)

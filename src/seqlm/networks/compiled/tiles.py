@@ -151,6 +151,19 @@ def to_tokens(ids: Tokens, vocab_size: int) -> Tokens:
 
 
 @jit_internal
+def to_panels(matrix: Matrix, panels: Panels, first: int, last: int) -> None:
+    """Copy the columns of a matrix that belong to the panels ``first`` to ``last``.
+
+    The matrix may have any strides.
+    """
+    rows, columns = matrix.shape
+    for p in range(first, last):
+        for row in range(rows):
+            for k in range(min(WIDTH, columns - p * WIDTH)):
+                panels[p, row, k] = matrix[row, p * WIDTH + k]
+
+
+@jit_internal
 def add_product(c: Steps, a: Steps, b: Panels, rows: BatchRows, turn: int) -> None:
     """Add a (T, B, K) times b to c (T, B, N), for some batch rows of all steps.
 

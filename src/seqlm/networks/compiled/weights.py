@@ -8,8 +8,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from seqlm.core.compiling import jit_inline
+from seqlm.core.compiling import jit_entry, jit_inline, jit_internal
 from seqlm.networks.compiled.cells import LAYOUTS, CellLayout
+from seqlm.networks.compiled.team import Member, share
 from seqlm.networks.compiled.tiles import (
     WIDTH,
     Matrix,
@@ -18,6 +19,7 @@ from seqlm.networks.compiled.tiles import (
     empty_panels,
     empty_rows,
     padded,
+    to_panels,
 )
 from seqlm.networks.settings import NetworkSettings
 
@@ -148,8 +150,9 @@ class PackedWeights(NamedTuple):
     """(panels of h, V, WIDTH)."""
 
 
-def empty_packed(spec: NetworkSpec, flat: Flat) -> PackedWeights:
-    """Return space for the parameters of ``flat``."""
+def empty_packed(spec: NetworkSpec, flat: Flat, *, for_training: bool = False) -> PackedWeights:
+    """Return space for the parameters of ``flat``; without ``for_training`` the way back has no
+    panels."""
     layers, gates, blocks = len(spec.layers), len(spec.cell.input_blocks), spec.cell.num_blocks
     vocab_size, embedding_size = spec.vocab_size, spec.embedding_size
     units, inputs = padded(spec.num_hiddens), max_inputs(spec)
@@ -163,9 +166,9 @@ def empty_packed(spec: NetworkSpec, flat: Flat) -> PackedWeights:
         inputs=empty_panels(layers, gates, inputs, units),
         recurrent=empty_panels(layers, gates, units, units),
         outputs=empty_panels(units, vocab_size),
-        inputs_back=empty_panels(layers, gates, units, inputs),
-        recurrent_back=empty_panels(layers, gates, units, units),
-        outputs_back=empty_panels(padded(vocab_size), units),
+        inputs_back=empty_panels(layers, gates, units, inputs * for_training),
+        recurrent_back=empty_panels(layers, gates, units, units * for_training),
+        outputs_back=empty_panels(padded(vocab_size), units * for_training),
     )
 
 
@@ -175,50 +178,83 @@ def max_inputs(spec: NetworkSpec) -> int:
 
 
 @jit_inline
+def matrix_of(
+    spec: NetworkSpec, flat: Flat, start: int, num_inputs: int, num_outputs: int
+) -> Matrix:
+    """Return the part of the flat array from ``start`` on as a matrix (inputs, outputs)."""
+    part = flat[start : start + num_inputs * num_outputs]
+    if spec.is_input_major:
+        return part.reshape(num_inputs, num_outputs)
+    return part.reshape(num_outputs, num_inputs).T
+
+
+@jit_inline
 def is_one_hot(spec: NetworkSpec, layer: int) -> bool:
     """Whether a layer looks its inputs up in the table."""
     return layer == 0 and spec.embedding_size == 0
 
 
-def pack(flat: Flat, packed: PackedWeights) -> None:
-    """Copy the parameters."""
-    spec, units, blocks = packed.spec, packed.spec.num_hiddens, packed.spec.cell.input_blocks
-    num_gates, size = len(blocks), spec.embedding_size or spec.vocab_size
-    state_blocks = spec.cell.first_state_block + np.arange(num_gates)
-    packed.bias[:] = 0
-    for layer, starts in enumerate(spec.layers.tolist()):
-        bias = packed.bias[layer, :, :units]
-        for start, places in zip(starts[2:], (blocks, state_blocks), strict=True):
-            if start != _ABSENT:
-                bias[places] += flat[start:][: num_gates * units].reshape(num_gates, units)
-        matrices = _matrices(spec, flat, starts[0], num_gates, size, units)
-        for block, matrix in zip(blocks.tolist(), matrices, strict=True):
-            if layer == 0 and not spec.embedding_size:
-                packed.table[block, :, :units] = matrix + bias[block]
-            else:
-                _to_panels(matrix, packed.inputs[layer, block], packed.inputs_back[layer, block])
-        size = units
-        for gate, matrix in enumerate(_matrices(spec, flat, starts[1], num_gates, units, units)):
-            _to_panels(matrix, packed.recurrent[layer, gate], packed.recurrent_back[layer, gate])
-    (matrix,) = _matrices(spec, flat, spec.outputs, 1, units, spec.vocab_size)
-    _to_panels(matrix, packed.outputs, packed.outputs_back)
-    packed.output_bias[: spec.vocab_size] = flat[spec.output_bias :][: spec.vocab_size]
+@jit_inline
+def gate_matrix(spec: NetworkSpec, flat: Flat, layer: int, operand: int, gate: int) -> Matrix:
+    """Return the matrix of a gate: ``operand`` 0 is the layer's input, 1 the state before."""
+    size = units = spec.num_hiddens
+    if layer == 0 and operand == 0:
+        size = spec.embedding_size or spec.vocab_size
+    return matrix_of(spec, flat, spec.layers[layer, operand] + gate * size * units, size, units)
 
 
-def _matrices(
-    spec: NetworkSpec, flat: Flat, start: int, number: int, num_inputs: int, num_outputs: int
-) -> Stack:
-    """Return the part of the flat array from ``start`` on as matrices (inputs, outputs)."""
-    part = flat[start:][: number * num_inputs * num_outputs]
-    if spec.is_input_major:
-        return part.reshape(number, num_inputs, num_outputs)
-    return part.reshape(number, num_outputs, num_inputs).swapaxes(1, 2)
+@jit_internal
+def _pack_matrix(matrix: Matrix, panels: Panels, panels_back: Panels, member: Member) -> None:
+    """Copy a thread's part of a matrix (inputs, outputs) into panels, and of its transpose."""
+    first, last = share(len(panels), 1, member)
+    to_panels(matrix, panels, first, last)
+    first, last = share(len(panels_back), 1, member)
+    to_panels(matrix.T, panels_back, first, last)
 
 
-def _to_panels(matrix: Matrix, panels: Panels, panels_back: Panels) -> None:
-    """Copy a matrix (inputs, outputs) and its transpose into panels."""
-    for source, target in ((matrix, panels), (matrix.T, panels_back)):
-        rows, (whole, rest) = len(source), divmod(source.shape[1], WIDTH)
-        parts = source[:, : whole * WIDTH].reshape(rows, whole, WIDTH)
-        target[:whole, :rows] = parts.swapaxes(0, 1)
-        target[whole : whole + 1, :rows, :rest] = source[:, whole * WIDTH :]
+@jit_entry
+def pack(flat: Flat, packed: PackedWeights, member: Member) -> None:
+    """Copy a thread's part of the parameters."""
+    spec = packed.spec
+    first, last = share(packed.bias.shape[2], WIDTH, member)
+    for layer in range(len(spec.layers)):
+        _pack_bias(flat, layer, packed, first, last)
+        for gate in range(len(spec.cell.input_blocks)):
+            block = spec.cell.input_blocks[gate]
+            for operand in range(2):
+                matrix = gate_matrix(spec, flat, layer, operand, gate)
+                if operand == 1:
+                    back = packed.recurrent_back[layer, gate]
+                    _pack_matrix(matrix, packed.recurrent[layer, gate], back, member)
+                elif is_one_hot(spec, layer):
+                    _pack_table(matrix, packed.bias[0, block], packed.table[block], first, last)
+                else:
+                    back = packed.inputs_back[layer, block]
+                    _pack_matrix(matrix, packed.inputs[layer, block], back, member)
+    matrix = matrix_of(spec, flat, spec.outputs, spec.num_hiddens, spec.vocab_size)
+    _pack_matrix(matrix, packed.outputs, packed.outputs_back, member)
+    for token in range(spec.vocab_size):
+        packed.output_bias[token] = flat[spec.output_bias + token]
+
+
+@jit_internal
+def _pack_bias(flat: Flat, layer: int, packed: PackedWeights, first: int, last: int) -> None:
+    """Add up the biases of the units ``first`` to ``last``."""
+    spec, bias = packed.spec, packed.bias[layer]
+    _, _, input_start, state_start = spec.layers[layer]
+    bias[:, first:last] = 0
+    for gate in range(len(spec.cell.input_blocks)):
+        input_block, state_block = spec.cell.input_blocks[gate], spec.cell.first_state_block + gate
+        for unit in range(first, min(last, spec.num_hiddens)):
+            place = gate * spec.num_hiddens + unit
+            bias[input_block, unit] += flat[input_start + place]
+            if state_start >= 0:
+                bias[state_block, unit] += flat[state_start + place]
+
+
+@jit_internal
+def _pack_table(matrix: Matrix, bias: Flat, table: Matrix, first: int, last: int) -> None:
+    """Set columns ``first`` to ``last`` of a table (V, h) to those of a matrix plus the bias."""
+    for token in range(len(table)):
+        for unit in range(first, min(last, matrix.shape[1])):
+            table[token, unit] = matrix[token, unit] + bias[unit]
