@@ -153,7 +153,7 @@ def choose_engine(
     if spark is not None:
         return Spark(memory or 1 << 30, folder, spark)
     memory = memory or int(machine_memory() * _SHARE_OF_MACHINE)
-    most = len(ids) * (_BYTES_OF_KEY + _BYTES_OF_ENTRY * (max_order - 1))
+    most = _bytes_of(len(ids), max_order - 1)
     fits = most <= memory or bytes_needed(ids, vocab_size, max_order) <= memory
     return None if fits else DuckDB(memory, folder)
 
@@ -167,7 +167,12 @@ def bytes_needed(ids: Ids, vocab_size: int, max_order: int) -> int:
     sample = ids[:IDS_AT_ONCE]
     tables = count_ngrams(sample, vocab_size, max_order).tables
     entries = sum(map(len, tables[1:])) / len(sample)
-    return int(len(ids) * (_BYTES_OF_KEY + _BYTES_OF_ENTRY * entries))
+    return _bytes_of(len(ids), entries)
+
+
+def _bytes_of(num_tokens: int, entries_per_token: float) -> int:
+    """Return how much memory counting takes, given the distinct n-grams of two tokens and more."""
+    return int(num_tokens * (_BYTES_OF_KEY + _BYTES_OF_ENTRY * entries_per_token))
 
 
 _SHARE_OF_MACHINE = 0.5
