@@ -27,7 +27,7 @@ from origin import origin
 from processes import measured
 from words import VOCAB_SIZE, zipf_text
 
-from seqlm.core.files import write_json
+from seqlm.core.files import sha256_of_file, write_json
 from seqlm.core.layout import Layout
 from seqlm.ngrams.arpa import write_arpa
 from seqlm.ngrams.counts.counting import count_ngrams
@@ -176,7 +176,8 @@ def compare_raw(megabytes: int, rounds: int, lmplz: Path, work: Path) -> None:
     raw, train, arpa = (folder / "data" / "raw" / "corpus.txt", folder / "train.txt", folder / "model.arpa")
     write_natural_text(raw, megabytes * 10**6)
     shutil.copy(ROOT / "params.yaml", folder)
-    write_json(Layout(folder).corpus_record, {"line_separator": "", "file": "natural.txt"})
+    record = {"line_separator": "", "file": "natural.txt", "sha256": sha256_of_file(raw)}
+    write_json(Layout(folder).corpus_record, record)
     with raw.open("rb") as source, train.open("wb") as target:
         target.write(source.read(megabytes * 8 * 10**5).decode(errors="ignore").encode())
     letters = f"tr -cs 'A-Za-z\\n' ' ' <{train} | tr A-Z a-z"

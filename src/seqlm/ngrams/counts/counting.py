@@ -119,7 +119,7 @@ def _packed_in_memory(ids: Ids, vocab_size: int, highest: int) -> list[Part]:
     # Smaller integers are sorted in half the time.
     dtype = np.uint32 if vocab_size**highest <= 2**32 else np.int64
     keys = _keys(_columns(ids, highest), vocab_size, dtype)
-    keys.sort()
+    keys = _sorted(keys, vocab_size**highest)
     borders = _borders(keys)
     keys, counts = keys[borders[:-1]].astype(np.int64, copy=False), np.diff(borders)
     packed = [(keys, counts)]
@@ -134,6 +134,16 @@ def _packed_in_memory(ids: Ids, vocab_size: int, highest: int) -> list[Part]:
         counts[row] += 1
         packed.append((keys, counts))
     return packed[::-1]
+
+
+def _sorted(keys: NDArray[np.integer], limit: int) -> NDArray[np.integer]:
+    """Return keys below a limit in ascending order. Their array changes."""
+    if len(keys) > IDS_AT_ONCE:  # for fewer it is not worth loading
+        from seqlm.ngrams.counts.kernels import radix_sorted
+
+        return radix_sorted(keys, np.empty_like(keys), (limit - 1).bit_length())
+    keys.sort()
+    return keys
 
 
 def _replace_prefixes_by_rows(

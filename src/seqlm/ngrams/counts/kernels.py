@@ -32,6 +32,26 @@ _UNITS_OF_LOG = -(10**DECIMALS) / math.log(10)
 
 
 @compiled(nogil=True)
+def radix_sorted(keys: Longs, spare: Longs, num_bits: int) -> Longs:
+    """Return keys in ascending order, in one of two arrays, which both change.
+
+    A key has at most ``num_bits`` bits. Several times as fast as NumPy, which compares keys.
+    """
+    for shift in range(0, num_bits, 8):
+        ends = np.zeros(257, np.int64)
+        for key in keys:
+            ends[((key >> shift) & 255) + 1] += 1
+        for digit in range(256):
+            ends[digit + 1] += ends[digit]
+        for key in keys:
+            digit = (key >> shift) & 255
+            spare[ends[digit]] = key
+            ends[digit] += 1
+        keys, spare = spare, keys
+    return keys
+
+
+@compiled(nogil=True)
 def find_continuations(
     keys: Longs, firsts: Longs, prefixes: Longs, tokens: Longs, vocab_size: int, found: Longs
 ) -> None:
