@@ -44,7 +44,7 @@ def main(layout: Layout) -> None:
         click.echo(f"{split}: {lines}, {characters}, {count_noun(size.words, 'word')}")
     shares = ", ".join(f"{share:.1%} of {split}" for split, share in result.repeated.items())
     click.echo(f"dropped: {result.dropped:.1%} of the characters that are not blank")
-    click.echo(f"lines that the training set contains too: {shares}")
+    click.echo(f"passages that the training set contains too: {shares}")
 
 
 if __name__ == "__main__":

@@ -7,6 +7,7 @@ from pathlib import Path
 from string import ascii_lowercase
 from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
@@ -96,9 +97,10 @@ def test_a_split_keeps_the_text_and_cuts_at_the_nearest_line_ends(text: str, sha
 TEXT = "The tide went out.\n\nIt came back, slowly.\n" * 60
 MARKS = map("".join, product(ascii_lowercase, repeat=2))
 PROSE = [
-    f"The tide went out at the mark {mark}, slowly; when it came back nobody was there to see it.\n" for mark in MARKS
+    f"The tide went out at the mark {mark}, slowly; when it came back at {mark}, nobody saw the mark {mark}.\n"
+    for mark in MARKS
 ]
-"""No line occurs twice."""
+"""No line occurs twice, nor do 48 bytes in a row."""
 START, END = (f"*** {which} OF THE PROJECT GUTENBERG EBOOK TIDES ***\n" for which in ("START", "END"))
 
 
@@ -181,7 +183,7 @@ def test_what_a_person_must_know_is_printed_and_stored(preprocess: RunStage, tmp
     result = preprocess(code * 2)
     assert "make preset NAME=raw_text keeps them" in result.stderr
     # The second half repeats the first one, so every line of val and test is one of train.
-    assert "100% of the val split are lines that the training split has too" in result.stderr
+    assert "100% of the val split are passages that the training split has too" in result.stderr
     summary = read_json(tmp_path / "reports/preprocess/summary.json")
     assert summary["repeated"] == {"val": 1, "test": 1}
     assert summary["dropped"] == pytest.approx(10 / 12, abs=0.01)
@@ -191,7 +193,15 @@ def test_what_a_person_must_know_is_printed_and_stored(preprocess: RunStage, tmp
     assert re.search("(?s)the val split has only .*the test split has only 2", preprocess("".join(PROSE)[:3000]).stderr)
     assert preprocess("".join(PROSE)).stderr == ""
     assert read_json(tmp_path / "reports/preprocess/summary.json")["warnings"] is None
-    assert repeated_shares({"train": b"abc\nd\n", "val": b"d\nab\nabc\n"}) == {"val": 6 / 9}
+
+
+def test_passages_that_train_has_too_are_found() -> None:
+    """Also on one long line, and wherever they begin; what is shorter than a block, or new, is not."""
+    new = np.random.default_rng(0).integers(ord("a"), ord("z"), 9000, np.uint8).tobytes()
+    train, other = new[:5000], new[5000:]
+    parts = {"copy": train[1001:1096], "fourth": other[:3000] + train[777:1777], "new": other[:100], "short": b"a\n"}
+    found = repeated_shares({"train": train, **parts})
+    assert found == {"copy": 1, "fourth": pytest.approx(1 / 4, abs=0.03), "new": 0, "short": 0}
 
 
 def test_a_text_that_is_long_enough_for_preprocess_is_long_enough_to_train() -> None:

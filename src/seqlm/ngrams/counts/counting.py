@@ -141,8 +141,9 @@ def _sorted(keys: NDArray[np.integer], limit: int) -> NDArray[np.integer]:
     if len(keys) > IDS_AT_ONCE:  # for fewer it is not worth loading
         from seqlm.ngrams.counts.kernels import radix_sorted
 
-        return radix_sorted(keys, np.empty_like(keys), (limit - 1).bit_length())
-    keys.sort()
+        keys = radix_sorted(keys, np.empty_like(keys), (limit - 1).bit_length())
+    else:
+        keys.sort()
     return keys
 
 

@@ -8,13 +8,15 @@ from itertools import accumulate, pairwise
 from pathlib import Path
 
 import numpy as np
+from numpy.lib.stride_tricks import sliding_window_view
+from numpy.typing import NDArray
 
 from seqlm.core.errors import DataError
 from seqlm.core.files import write_bytes
 from seqlm.core.memory import require_memory
 from seqlm.core.progress import count_noun
 from seqlm.core.stored import Digests, Stored, require_sha256
-from seqlm.core.text import LINE_END, SPACE, TextSize
+from seqlm.core.text import LINE_END, SPACE, TextSize, window_starts
 from seqlm.preprocess.cleaning import Letters, clean, decode_raw, decoding_warnings, require_enough
 
 
@@ -62,8 +64,8 @@ MIN_CHARACTERS = 1500
 """Characters of the shortest text that is accepted: with the default settings, its first part is
 long enough for a minibatch of every run."""
 _FEW_CHARACTERS, _LARGE_SHARE = 5000, 0.1
-"""A split with fewer characters, or with a larger share of lines that training has too, and a
-larger share of dropped characters are worth a warning."""
+"""A split with fewer characters, or with a larger share of passages that training has too, and
+a larger share of dropped characters are worth a warning."""
 _MAX_FOREIGN_SHARE = 0.1
 """Of the letters. What is left of a text of another script would be scored as if it were the
 text."""
@@ -80,7 +82,7 @@ class Preprocessed:
     dropped: float
     """The share of the characters, but for blanks, that cleaning drops."""
     repeated: dict[str, float]
-    """The share of val and of test in lines that train has too."""
+    """The share of val and of test in passages that train has too."""
     warnings: list[str]
 
 
@@ -162,15 +164,46 @@ def require_splits(folder: Path) -> None:
         require_sha256(folder / name, digest, SplitsFile.advice)
 
 
+_BLOCK = 48
+"""Bytes that are the same by copying, hardly ever by chance."""
+_PASSAGE = 2 * _BLOCK - 1
+"""Bytes of a passage: if it is a copy, one of the blocks that it was copied from is whole."""
+_PASSAGES = 2000
+"""How many are looked at, spread evenly over a split."""
+
+
 def repeated_shares(parts: Mapping[str, bytes]) -> dict[str, float]:
-    """Return the share of each part, after the first, in whole lines that the first has too."""
+    """Return the share of each part, after the first, in passages that the first has too.
+
+    The first is cut into blocks of 48 bytes. A passage of 95 bytes counts if one of them occurs
+    anywhere in it.
+    """
     (_, train), *others = parts.items()
-    known = set(train.splitlines(keepends=True))
-    return {
-        split: sum(len(line) for line in part.splitlines(keepends=True) if line in known)
-        / len(part)
-        for split, part in others
-    }
+    known = np.sort(_hashes(_windows(train)[::_BLOCK]))
+    shares = {}
+    for split, part in others:
+        starts = window_starts(_PASSAGES, min(_PASSAGE, len(part)), len(part))
+        hashes = _hashes(_windows(part)[starts[:, np.newaxis] + np.arange(min(_BLOCK, len(part)))])
+        found = known[np.searchsorted(known[:-1], hashes)] == hashes
+        shares[split] = float(found.any(axis=1).mean())
+    return shares
+
+
+def _windows(text: bytes) -> NDArray[np.uint8]:
+    """Return the block that begins at each byte of a text. After its end are zeros."""
+    return sliding_window_view(np.frombuffer(text + bytes(_BLOCK - 1), np.uint8), _BLOCK)
+
+
+def _hashes(blocks: NDArray[np.uint8]) -> NDArray[np.uint64]:
+    hashes = np.zeros(blocks.shape[:-1], np.uint64)
+    for eight_bytes in np.moveaxis(np.ascontiguousarray(blocks).view(np.uint64), -1, 0):
+        hashes = (hashes ^ eight_bytes) * _FACTOR
+        hashes ^= hashes >> np.uint64(32)
+    return hashes
+
+
+_FACTOR = np.uint64(0x9E37_79B9_7F4A_7C15)
+"""Odd, with bits in no order."""
 
 
 def _warn_of_cleaning(raw: bytes, dropped: float) -> list[str]:
@@ -196,8 +229,8 @@ def _warn_of_splits(sizes: Mapping[str, TextSize], repeated: Mapping[str, float]
         for split, size in sizes.items()
         if size.characters < _FEW_CHARACTERS
     ] + [
-        f"{share:.0%} of the {split} split are lines that the training split has too: models are "
-        "rewarded for memorizing them"
+        f"{share:.0%} of the {split} split are passages that the training split has too: models "
+        "are rewarded for memorizing them"
         for split, share in repeated.items()
         if share > _LARGE_SHARE
     ]
