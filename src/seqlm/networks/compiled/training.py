@@ -33,14 +33,7 @@ from seqlm.networks.compiled.tiles import (
     product_of_columns,
     to_tokens,
 )
-from seqlm.networks.compiled.weights import (
-    Flat,
-    NetworkSpec,
-    PackedWeights,
-    gate_matrix,
-    is_one_hot,
-    matrix_of,
-)
+from seqlm.networks.compiled.weights import Flat, NetworkSpec, PackedWeights, is_one_hot
 from seqlm.networks.network import DropoutMask
 
 _ROWS_AT_ONCE = 256
@@ -50,8 +43,8 @@ _ROWS_AT_ONCE = 256
 class TrainBuffers(NamedTuple):
     """All that a team needs for the gradients of a minibatch of T steps and B rows."""
 
-    flat: Flat
     gradients: Flat
+    packing: weights.Packing
     packed: PackedWeights
     inputs: Tokens
     """(T, B)."""
@@ -223,11 +216,31 @@ def _step_backward(
 
 
 @jit_inline
+def _matrix_of(
+    spec: NetworkSpec, flat: Flat, start: int, num_inputs: int, num_outputs: int
+) -> Matrix:
+    """Return the part of the flat array from ``start`` on as a matrix (inputs, outputs)."""
+    part = flat[start : start + num_inputs * num_outputs]
+    if spec.is_input_major:
+        return part.reshape(num_inputs, num_outputs)
+    return part.reshape(num_outputs, num_inputs).T
+
+
+@jit_inline
+def _gate_matrix(spec: NetworkSpec, flat: Flat, layer: int, operand: int, gate: int) -> Matrix:
+    """Return the matrix of a gate: ``operand`` 0 is the layer's input, 1 the state before."""
+    size = units = spec.num_hiddens
+    if layer == 0 and operand == 0:
+        size = spec.embedding_size or spec.vocab_size
+    return _matrix_of(spec, flat, spec.layers[layer, operand] + gate * size * units, size, units)
+
+
+@jit_inline
 def _output_gradients(buffers: TrainBuffers, member: Member) -> None:
     """Set a thread's part of the gradients of the output layer (8.7.12)."""
     spec, flat = buffers.packed.spec, buffers.gradients
     outputs = buffers.activations.outputs[len(spec.layers) - 1, 1:]
-    matrix = matrix_of(spec, flat, spec.outputs, spec.num_hiddens, spec.vocab_size)
+    matrix = _matrix_of(spec, flat, spec.outputs, spec.num_hiddens, spec.vocab_size)
     _matrix_gradients(buffers, matrix, outputs, buffers.logits, member)
     bias = flat[spec.output_bias : spec.output_bias + spec.vocab_size]
     first, last = share(len(bias), WIDTH, member)
@@ -243,7 +256,7 @@ def _layer_gradients(buffers: TrainBuffers, layer: int, member: Member) -> None:
     for gate in range(len(spec.cell.input_blocks)):
         input_block, state_block = spec.cell.input_blocks[gate], spec.cell.first_state_block + gate
         for operand in range(2):
-            matrix = gate_matrix(spec, flat, layer, operand, gate)
+            matrix = _gate_matrix(spec, flat, layer, operand, gate)
             deltas = activations.gates[layer, state_block if operand == 1 else input_block]
             if operand == 0 and is_one_hot(spec, layer):
                 # The table has served for this minibatch, and gives the space.
@@ -324,7 +337,7 @@ def serve_gradients(member: Member, buffers: TrainBuffers) -> None:
     number, spec = 1, buffers.packed.spec
     while wait_for_task(member, number):
         number += 1
-        weights.pack(buffers.flat, buffers.packed, member)
+        weights.pack(buffers.packing, member)
         barrier(member)
         first, last = share(buffers.inputs.shape[1], ROWS, member)
         if first < last:
@@ -362,10 +375,11 @@ class CompiledGradients(Team):
         layers, _, batch_size, hiddens = state_shape
         shape, has_dropout = (num_steps, batch_size), dropout > 0
         widest = max(weights.max_inputs(spec), hiddens, spec.vocab_size)
+        packed, packing = weights.empty_packed(spec, flat, for_training=True)
         buffers = TrainBuffers(
-            flat=flat,
             gradients=gradients,
-            packed=weights.empty_packed(spec, flat, for_training=True),
+            packing=packing,
+            packed=packed,
             inputs=np.zeros(shape, np.int64),
             targets=np.zeros(shape, np.int64),
             input_mask=empty_rows(batch_size * has_dropout, spec.embedding_size),

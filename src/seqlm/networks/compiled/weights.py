@@ -3,12 +3,13 @@ read them."""
 
 import itertools
 import math
+from collections.abc import Iterator
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from seqlm.core.compiling import jit_entry, jit_inline, jit_internal
+from seqlm.core.compiling import jit_entry, jit_inline
 from seqlm.networks.compiled.cells import LAYOUTS, CellLayout
 from seqlm.networks.compiled.team import Member, share
 from seqlm.networks.compiled.tiles import (
@@ -16,10 +17,9 @@ from seqlm.networks.compiled.tiles import (
     Matrix,
     Panels,
     Stack,
-    empty_panels,
-    empty_rows,
     padded,
-    to_panels,
+    panels_shape,
+    rows_shape,
 )
 from seqlm.networks.settings import NetworkSettings
 
@@ -123,6 +123,35 @@ def _layers(settings: NetworkSettings) -> list[list[str]]:
     ]
 
 
+class Copy(NamedTuple):
+    """A matrix of the flat array that gets into panels. Each place is a number of elements."""
+
+    source: int
+    source_row: int
+    """How much farther the next row begins."""
+    source_column: int
+    rows: int
+    columns: int
+    target: int
+    target_row: int
+    target_panel: int
+    adds: bool
+    """Whether it is added to what is there."""
+
+
+_COPY = np.dtype([(name, np.uint64) for name in Copy._fields])
+
+
+class Packing(NamedTuple):
+    """How parameters get into panels."""
+
+    flat: Flat
+    space: Flat
+    """All arrays of :class:`PackedWeights`, one after another, but for the embedding."""
+    copies: NDArray[np.void]
+    """What is copied, in this order (:class:`Copy`)."""
+
+
 class PackedWeights(NamedTuple):
     """The parameters as the loops read them: matrices in panels, from inputs to outputs, and for
     training from outputs to inputs, as gradients go."""
@@ -150,26 +179,31 @@ class PackedWeights(NamedTuple):
     """(panels of h, V, WIDTH)."""
 
 
-def empty_packed(spec: NetworkSpec, flat: Flat, *, for_training: bool = False) -> PackedWeights:
-    """Return space for the parameters of ``flat``; without ``for_training`` the way back has no
-    panels."""
+def empty_packed(
+    spec: NetworkSpec, flat: Flat, *, for_training: bool = False
+) -> tuple[PackedWeights, Packing]:
+    """Return space for the parameters of ``flat``, and how they get there; without
+    ``for_training`` the way back has no panels."""
     layers, gates, blocks = len(spec.layers), len(spec.cell.input_blocks), spec.cell.num_blocks
     vocab_size, embedding_size = spec.vocab_size, spec.embedding_size
     units, inputs = padded(spec.num_hiddens), max_inputs(spec)
     size = vocab_size * embedding_size
-    return PackedWeights(
-        spec=spec,
-        embedding=flat[spec.embedding :][:size].reshape(vocab_size, embedding_size),
-        table=empty_rows(gates, vocab_size, 0 if embedding_size else units),
-        bias=empty_rows(layers, blocks, units),
-        output_bias=empty_rows(vocab_size),
-        inputs=empty_panels(layers, gates, inputs, units),
-        recurrent=empty_panels(layers, gates, units, units),
-        outputs=empty_panels(units, vocab_size),
-        inputs_back=empty_panels(layers, gates, units, inputs * for_training),
-        recurrent_back=empty_panels(layers, gates, units, units * for_training),
-        outputs_back=empty_panels(padded(vocab_size), units * for_training),
-    )
+    shapes = {
+        "table": rows_shape(gates, vocab_size, 0 if embedding_size else units),
+        "bias": rows_shape(layers, blocks, units),
+        "output_bias": rows_shape(vocab_size),
+        "inputs": panels_shape(layers, gates, inputs, units),
+        "recurrent": panels_shape(layers, gates, units, units),
+        "outputs": panels_shape(units, vocab_size),
+        "inputs_back": panels_shape(layers, gates, units, inputs * for_training),
+        "recurrent_back": panels_shape(layers, gates, units, units * for_training),
+        "outputs_back": panels_shape(padded(vocab_size), units * for_training),
+    }
+    space = np.zeros(sum(map(math.prod, shapes.values())), np.float32)
+    embedding = flat[spec.embedding :][:size].reshape(vocab_size, embedding_size)
+    packed = PackedWeights(spec, embedding, **views(shapes, space))
+    copies = np.array([*_copies(flat, packed, space)], _COPY)
+    return packed, Packing(flat, space, copies)
 
 
 def max_inputs(spec: NetworkSpec) -> int:
@@ -178,83 +212,93 @@ def max_inputs(spec: NetworkSpec) -> int:
 
 
 @jit_inline
-def matrix_of(
-    spec: NetworkSpec, flat: Flat, start: int, num_inputs: int, num_outputs: int
-) -> Matrix:
-    """Return the part of the flat array from ``start`` on as a matrix (inputs, outputs)."""
-    part = flat[start : start + num_inputs * num_outputs]
-    if spec.is_input_major:
-        return part.reshape(num_inputs, num_outputs)
-    return part.reshape(num_outputs, num_inputs).T
-
-
-@jit_inline
 def is_one_hot(spec: NetworkSpec, layer: int) -> bool:
     """Whether a layer looks its inputs up in the table."""
     return layer == 0 and spec.embedding_size == 0
 
 
-@jit_inline
-def gate_matrix(spec: NetworkSpec, flat: Flat, layer: int, operand: int, gate: int) -> Matrix:
-    """Return the matrix of a gate: ``operand`` 0 is the layer's input, 1 the state before."""
-    size = units = spec.num_hiddens
-    if layer == 0 and operand == 0:
-        size = spec.embedding_size or spec.vocab_size
-    return matrix_of(spec, flat, spec.layers[layer, operand] + gate * size * units, size, units)
+def _copies(flat: Flat, packed: PackedWeights, space: Flat) -> Iterator[Copy]:
+    """Yield how the parameters get into the space."""
+    spec, units, blocks = packed.spec, packed.spec.num_hiddens, packed.spec.cell.input_blocks
+    num_gates, size = len(blocks), spec.embedding_size or spec.vocab_size
+    state_blocks = spec.cell.first_state_block + np.arange(num_gates)
+
+    def matrices(start: int, number: int, num_inputs: int, num_outputs: int) -> Stack:
+        part = flat[start:][: number * num_inputs * num_outputs]
+        if spec.is_input_major:
+            return part.reshape(number, num_inputs, num_outputs)
+        return part.reshape(number, num_outputs, num_inputs).swapaxes(1, 2)
+
+    def copy(matrix: Matrix, panels: Panels, *, adds: bool = False) -> Copy:
+        row, column = matrix.strides
+        panel, panel_row, item = panels.strides
+        return Copy(
+            source=(matrix.ctypes.data - flat.ctypes.data) // item,
+            source_row=row // item,
+            source_column=column // item,
+            rows=matrix.shape[0],
+            columns=matrix.shape[1],
+            target=(panels.ctypes.data - space.ctypes.data) // item,
+            target_row=panel_row // item,
+            target_panel=panel // item,
+            adds=adds,
+        )
+
+    def copy_both_ways(matrix: Matrix, panels: Panels, back: Panels) -> list[Copy]:
+        return [copy(matrix, panels)] + [copy(matrix.T, back)] * (len(back) > 0)
+
+    for layer, starts in enumerate(spec.layers.tolist()):
+        has_table = layer == 0 and spec.embedding_size == 0
+        for start, places in ((starts[2], blocks), (starts[3], state_blocks)):
+            if start == _ABSENT:
+                continue
+            for bias, block in zip(matrices(start, num_gates, 1, units), places, strict=True):
+                rows, adds = packed.bias[layer, block : block + 1], False
+                if block in blocks:
+                    adds = places is state_blocks
+                    if has_table:
+                        table = packed.table[block]
+                        every = np.broadcast_to(bias, (len(table), units))
+                        yield copy(every, _in_panels(table), adds=adds)
+                yield copy(bias, _in_panels(rows), adds=adds)
+        for matrix, block in zip(matrices(starts[0], num_gates, size, units), blocks, strict=True):
+            if has_table:
+                yield copy(matrix, _in_panels(packed.table[block]), adds=True)
+            else:
+                back = packed.inputs_back[layer, block]
+                yield from copy_both_ways(matrix, packed.inputs[layer, block], back)
+        for gate, matrix in enumerate(matrices(starts[1], num_gates, units, units)):
+            back = packed.recurrent_back[layer, gate]
+            yield from copy_both_ways(matrix, packed.recurrent[layer, gate], back)
+        size = units
+    (matrix,) = matrices(spec.outputs, 1, units, spec.vocab_size)
+    yield from copy_both_ways(matrix, packed.outputs, packed.outputs_back)
+    (bias,) = matrices(spec.output_bias, 1, 1, spec.vocab_size)
+    yield copy(bias, _in_panels(packed.output_bias[np.newaxis]))
 
 
-@jit_internal
-def _pack_matrix(matrix: Matrix, panels: Panels, panels_back: Panels, member: Member) -> None:
-    """Copy a thread's part of a matrix (inputs, outputs) into panels, and of its transpose."""
-    first, last = share(len(panels), 1, member)
-    to_panels(matrix, panels, first, last)
-    first, last = share(len(panels_back), 1, member)
-    to_panels(matrix.T, panels_back, first, last)
+def _in_panels(rows: Matrix) -> Panels:
+    return rows.reshape(len(rows), -1, WIDTH).swapaxes(0, 1)
 
 
 @jit_entry
-def pack(flat: Flat, packed: PackedWeights, member: Member) -> None:
-    """Copy a thread's part of the parameters."""
-    spec = packed.spec
-    first, last = share(packed.bias.shape[2], WIDTH, member)
-    for layer in range(len(spec.layers)):
-        _pack_bias(flat, layer, packed, first, last)
-        for gate in range(len(spec.cell.input_blocks)):
-            block = spec.cell.input_blocks[gate]
-            for operand in range(2):
-                matrix = gate_matrix(spec, flat, layer, operand, gate)
-                if operand == 1:
-                    back = packed.recurrent_back[layer, gate]
-                    _pack_matrix(matrix, packed.recurrent[layer, gate], back, member)
-                elif is_one_hot(spec, layer):
-                    _pack_table(matrix, packed.bias[0, block], packed.table[block], first, last)
+def pack(packing: Packing, member: Member) -> None:
+    """Copy a thread's part of the parameters: the same columns of every matrix."""
+    flat, space = packing.flat, packing.space
+    for copy in packing.copies:
+        # As variables, which no number that is written can change. Places are unsigned: a negative
+        # one would count from the end of the array, which must be ruled out each time.
+        rows, next_row, next_column = copy.rows, copy.source_row, copy.source_column
+        first, last = share(np.int64(copy.columns), WIDTH, member)
+        for column in range(first, last, WIDTH):
+            source = copy.source + np.uint64(column) * next_column
+            target = copy.target + np.uint64(column // WIDTH) * copy.target_panel
+            for _ in range(rows):
+                if copy.adds:
+                    for k in range(np.uint64(min(WIDTH, last - column))):
+                        space[target + k] += flat[source + k * next_column]
                 else:
-                    back = packed.inputs_back[layer, block]
-                    _pack_matrix(matrix, packed.inputs[layer, block], back, member)
-    matrix = matrix_of(spec, flat, spec.outputs, spec.num_hiddens, spec.vocab_size)
-    _pack_matrix(matrix, packed.outputs, packed.outputs_back, member)
-    for token in range(spec.vocab_size):
-        packed.output_bias[token] = flat[spec.output_bias + token]
-
-
-@jit_internal
-def _pack_bias(flat: Flat, layer: int, packed: PackedWeights, first: int, last: int) -> None:
-    """Add up the biases of the units ``first`` to ``last``."""
-    spec, bias = packed.spec, packed.bias[layer]
-    _, _, input_start, state_start = spec.layers[layer]
-    bias[:, first:last] = 0
-    for gate in range(len(spec.cell.input_blocks)):
-        input_block, state_block = spec.cell.input_blocks[gate], spec.cell.first_state_block + gate
-        for unit in range(first, min(last, spec.num_hiddens)):
-            place = gate * spec.num_hiddens + unit
-            bias[input_block, unit] += flat[input_start + place]
-            if state_start >= 0:
-                bias[state_block, unit] += flat[state_start + place]
-
-
-@jit_internal
-def _pack_table(matrix: Matrix, bias: Flat, table: Matrix, first: int, last: int) -> None:
-    """Set columns ``first`` to ``last`` of a table (V, h) to those of a matrix plus the bias."""
-    for token in range(len(table)):
-        for unit in range(first, min(last, matrix.shape[1])):
-            table[token, unit] = matrix[token, unit] + bias[unit]
+                    for k in range(np.uint64(min(WIDTH, last - column))):
+                        space[target + k] = flat[source + k * next_column]
+                source += next_row
+                target += copy.target_row
