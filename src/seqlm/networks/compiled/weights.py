@@ -124,11 +124,12 @@ def _layers(settings: NetworkSettings) -> list[list[str]]:
 
 
 class Copy(NamedTuple):
-    """A matrix of the flat array that gets into panels. Each place is a number of elements."""
+    """A matrix of the flat array that gets into panels. All but the last are numbers of elements:
+    where the matrix and the panels begin, and how far it is from there to the next row, column or
+    panel."""
 
     source: int
     source_row: int
-    """How much farther the next row begins."""
     source_column: int
     rows: int
     columns: int
@@ -136,7 +137,24 @@ class Copy(NamedTuple):
     target_row: int
     target_panel: int
     adds: bool
-    """Whether it is added to what is there."""
+    """Whether the matrix is added to what is there."""
+
+    @classmethod
+    def of(cls, matrix: Matrix, flat: Flat, panels: Panels, space: Flat, *, adds: bool) -> "Copy":
+        """Describe a view of ``flat`` that gets into panels, a view of ``space``."""
+        row, column = matrix.strides
+        panel, panel_row, item = panels.strides
+        return cls(
+            source=(matrix.ctypes.data - flat.ctypes.data) // item,
+            source_row=row // item,
+            source_column=column // item,
+            rows=matrix.shape[0],
+            columns=matrix.shape[1],
+            target=(panels.ctypes.data - space.ctypes.data) // item,
+            target_row=panel_row // item,
+            target_panel=panel // item,
+            adds=adds,
+        )
 
 
 _COPY = np.dtype([(name, np.uint64) for name in Copy._fields])
@@ -202,8 +220,12 @@ def empty_packed(
     space = np.zeros(sum(map(math.prod, shapes.values())), np.float32)
     embedding = flat[spec.embedding :][:size].reshape(vocab_size, embedding_size)
     packed = PackedWeights(spec, embedding, **views(shapes, space))
-    copies = np.array([*_copies(flat, packed, space)], _COPY)
-    return packed, Packing(flat, space, copies)
+    copies = [
+        Copy.of(matrix, flat, panels, space, adds=adds)
+        for matrix, panels, adds in _pairs(flat, packed)
+        if panels.size
+    ]
+    return packed, Packing(flat, space, np.array(copies, _COPY))
 
 
 def max_inputs(spec: NetworkSpec) -> int:
@@ -217,64 +239,50 @@ def is_one_hot(spec: NetworkSpec, layer: int) -> bool:
     return layer == 0 and spec.embedding_size == 0
 
 
-def _copies(flat: Flat, packed: PackedWeights, space: Flat) -> Iterator[Copy]:
-    """Yield how the parameters get into the space."""
+def _pairs(flat: Flat, packed: PackedWeights) -> Iterator[tuple[Matrix, Panels, bool]]:
+    """Yield each matrix of the flat array with its panels, and whether it is added to what an
+    earlier one has left there."""
     spec, units, blocks = packed.spec, packed.spec.num_hiddens, packed.spec.cell.input_blocks
     num_gates, size = len(blocks), spec.embedding_size or spec.vocab_size
     state_blocks = spec.cell.first_state_block + np.arange(num_gates)
-
-    def matrices(start: int, number: int, num_inputs: int, num_outputs: int) -> Stack:
-        part = flat[start:][: number * num_inputs * num_outputs]
-        if spec.is_input_major:
-            return part.reshape(number, num_inputs, num_outputs)
-        return part.reshape(number, num_outputs, num_inputs).swapaxes(1, 2)
-
-    def copy(matrix: Matrix, panels: Panels, *, adds: bool = False) -> Copy:
-        row, column = matrix.strides
-        panel, panel_row, item = panels.strides
-        return Copy(
-            source=(matrix.ctypes.data - flat.ctypes.data) // item,
-            source_row=row // item,
-            source_column=column // item,
-            rows=matrix.shape[0],
-            columns=matrix.shape[1],
-            target=(panels.ctypes.data - space.ctypes.data) // item,
-            target_row=panel_row // item,
-            target_panel=panel // item,
-            adds=adds,
-        )
-
-    def copy_both_ways(matrix: Matrix, panels: Panels, back: Panels) -> list[Copy]:
-        return [copy(matrix, panels)] + [copy(matrix.T, back)] * (len(back) > 0)
-
     for layer, starts in enumerate(spec.layers.tolist()):
         has_table = layer == 0 and spec.embedding_size == 0
-        for start, places in ((starts[2], blocks), (starts[3], state_blocks)):
+        for start, bias_blocks in ((starts[2], blocks), (starts[3], state_blocks)):
             if start == _ABSENT:
                 continue
-            for bias, block in zip(matrices(start, num_gates, 1, units), places, strict=True):
-                rows, adds = packed.bias[layer, block : block + 1], False
-                if block in blocks:
-                    adds = places is state_blocks
-                    if has_table:
-                        table = packed.table[block]
-                        every = np.broadcast_to(bias, (len(table), units))
-                        yield copy(every, _in_panels(table), adds=adds)
-                yield copy(bias, _in_panels(rows), adds=adds)
-        for matrix, block in zip(matrices(starts[0], num_gates, size, units), blocks, strict=True):
+            biases = _matrices(spec, flat, start, num_gates, 1, units)
+            for bias, block in zip(biases, bias_blocks, strict=True):
+                adds = bias_blocks is state_blocks and block in blocks
+                yield bias, _in_panels(packed.bias[layer, block : block + 1]), adds
+                if has_table and block in blocks:
+                    table = packed.table[block]
+                    yield np.broadcast_to(bias, (len(table), units)), _in_panels(table), adds
+        matrices = _matrices(spec, flat, starts[0], num_gates, size, units)
+        for matrix, block in zip(matrices, blocks, strict=True):
             if has_table:
-                yield copy(matrix, _in_panels(packed.table[block]), adds=True)
+                yield matrix, _in_panels(packed.table[block]), True
             else:
-                back = packed.inputs_back[layer, block]
-                yield from copy_both_ways(matrix, packed.inputs[layer, block], back)
-        for gate, matrix in enumerate(matrices(starts[1], num_gates, units, units)):
-            back = packed.recurrent_back[layer, gate]
-            yield from copy_both_ways(matrix, packed.recurrent[layer, gate], back)
+                yield matrix, packed.inputs[layer, block], False
+                yield matrix.T, packed.inputs_back[layer, block], False
+        for gate, matrix in enumerate(_matrices(spec, flat, starts[1], num_gates, units, units)):
+            yield matrix, packed.recurrent[layer, gate], False
+            yield matrix.T, packed.recurrent_back[layer, gate], False
         size = units
-    (matrix,) = matrices(spec.outputs, 1, units, spec.vocab_size)
-    yield from copy_both_ways(matrix, packed.outputs, packed.outputs_back)
-    (bias,) = matrices(spec.output_bias, 1, 1, spec.vocab_size)
-    yield copy(bias, _in_panels(packed.output_bias[np.newaxis]))
+    (matrix,) = _matrices(spec, flat, spec.outputs, 1, units, spec.vocab_size)
+    yield matrix, packed.outputs, False
+    yield matrix.T, packed.outputs_back, False
+    (bias,) = _matrices(spec, flat, spec.output_bias, 1, 1, spec.vocab_size)
+    yield bias, _in_panels(packed.output_bias[np.newaxis]), False
+
+
+def _matrices(
+    spec: NetworkSpec, flat: Flat, start: int, number: int, num_inputs: int, num_outputs: int
+) -> Stack:
+    """Return the part of the flat array from ``start`` on as matrices (inputs, outputs)."""
+    part = flat[start:][: number * num_inputs * num_outputs]
+    if spec.is_input_major:
+        return part.reshape(number, num_inputs, num_outputs)
+    return part.reshape(number, num_outputs, num_inputs).swapaxes(1, 2)
 
 
 def _in_panels(rows: Matrix) -> Panels:
@@ -286,8 +294,9 @@ def pack(packing: Packing, member: Member) -> None:
     """Copy a thread's part of the parameters: the same columns of every matrix."""
     flat, space = packing.flat, packing.space
     for copy in packing.copies:
-        # As variables, which no number that is written can change. Places are unsigned: a negative
-        # one would count from the end of the array, which must be ruled out each time.
+        # Read before the loops: a compiler cannot know that writing a weight does not change them.
+        # Places are unsigned, because a negative one would count from the end of an array, and the
+        # check for it takes longer than the copying.
         rows, next_row, next_column = copy.rows, copy.source_row, copy.source_column
         first, last = share(np.int64(copy.columns), WIDTH, member)
         for column in range(first, last, WIDTH):
