@@ -154,6 +154,13 @@ def test_the_models_of_a_run_are_exported(trained: Layout) -> None:
         ("fit my.txt --output mine --by ?", 2, "by = '?': should be"),
         ("fit my.txt --output x --order 3", 2, "order: unknown setting\n"),
         ("fit my.txt --output mine --order 3", 2, "order: unknown setting\n"),
+        ("fit my.txt --output x --model laplace --num-threads 1", 2, "--num-threads has no effect on this kind"),
+        ("fit my.txt --output x --set dropout", 2, "--set dropout: write NAME=VALUE"),
+        ("fit my.txt --output x --set dropout=[", 2, "--set dropout=[: the value is not YAML"),
+        ("fit my.txt --output x --val 2", 2, "val = 2.0: "),
+        ("fit my.txt --output x --val no.txt", 3, "error: no.txt: empty: use another text\n"),
+        ("arpa . out.arpa --name words", 2, "error: words: only Kneser-Ney models have the form of an ARPA file\n"),
+        ("generate my.txt the --name words", 2, "error: my.txt: an ARPA file has one model: leave out --name\n"),
         *(
             (f"fit my.txt --output x --set {name}=laplace", 2, f"--set {name}: an argument or an option of its own")
             for name in ("texts", "smoothing", "progress", "model", "val")
@@ -163,7 +170,7 @@ def test_the_models_of_a_run_are_exported(trained: Layout) -> None:
 def test_what_cannot_be_done_is_refused_and_leaves_nothing(
     arguments: str, code: int, complaint: str, trained: Layout
 ) -> None:
-    for name, text in {"my.txt": "the sea came in\n" * 9, "dots.txt": "...", "word.txt": "sea"}.items():
+    for name, text in {"my.txt": "the sea came in\n" * 9, "dots.txt": "...", "word.txt": "sea", "no.txt": ""}.items():
         (trained.root / name).write_text(text)
     (trained.root / "mine").mkdir()
     before = set(trained.root.iterdir())

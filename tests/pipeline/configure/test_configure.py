@@ -147,6 +147,8 @@ def test_runs_need_good_names_and_settings_that_are_known_and_fit_together(chang
         ("^runs:$", "runs:\n  my run: {token: char}", "runs.my run"),
         ("^runs:$", "runs:\n  LSTM: {token: char}", "LSTM and lstm differ only in small and capital letters"),
         ("^seed: .*", "seed: -3", "error: params.yaml: seed = -3: should be greater than or equal to 0\n"),
+        ("^    max_order: 3", "    max_order: 4", "laplace.max_order must not exceed max_order of any"),
+        ("^    epsilons: .*", "    epsilons: [1]", "laplace.epsilons must hold one value for each order up to 3"),
         # The launcher is checked before the first training needs it.
         ("^launcher: .*", "launcher: pyton", "launcher = 'pyton': no such program on PATH"),
         ("^launcher: .*", 'launcher: "\'pyton"', 'launcher = "\'pyton": No closing quotation'),
