@@ -27,7 +27,7 @@ from torch.nn import functional as F
 
 from seqlm.core.devices import resolve_device
 from seqlm.networks.building import build_network
-from seqlm.networks.compiled.tiles import BatchRows, add_product, empty_panels, empty_rows
+from seqlm.networks.compiled.tiles import BatchRows, add_product, empty_rows, panels_shape
 from seqlm.networks.framework import FrameworkRNN
 from seqlm.networks.initial import mask
 from seqlm.networks.network import Ids, Network
@@ -146,7 +146,8 @@ def gemm_rate(device: torch.device) -> float:
     rate = 2 * size**3 / shortest(multiply)
     if device.type == "cpu":
         rows = 256
-        result, part, panels = empty_rows(1, rows, size), empty_rows(1, rows, size), empty_panels(size, size)
+        result, part = empty_rows(1, rows, size), empty_rows(1, rows, size)
+        panels = np.zeros(panels_shape(size, size), np.float32)
         tiled = 2 * rows * size**2 / shortest(lambda: multiply_panels(result, part, panels, rows))
         rate = max(rate, tiled * torch.get_num_threads())
     return rate
