@@ -46,6 +46,7 @@ class TrainBuffers(NamedTuple):
     gradients: Flat
     packing: weights.Packing
     packed: PackedWeights
+    back: weights.BackWeights
     inputs: Tokens
     """(T, B)."""
     targets: Tokens
@@ -157,16 +158,16 @@ def _backward(buffers: TrainBuffers, rows: BatchRows) -> None:
             some = d_states[: end - start]
             some[:, rows.first : rows.last] = 0
             if layer == top:
-                add_product(some, buffers.logits[start:end], packed.outputs_back, rows, ZERO)
+                add_product(some, buffers.logits[start:end], buffers.back.outputs, rows, ZERO)
             else:
-                _add_products(some, gates[layer + 1], start, packed.inputs_back[layer + 1], rows)
+                _add_products(some, gates[layer + 1], start, buffers.back.inputs[layer + 1], rows)
             _drop(some, some, buffers.masks[layer], rows)
             for t in range(end - 1, start - 1, -1):
                 _step_backward(buffers, layer, t, d_states[t - start : t - start + 1], rows)
     if packed.spec.embedding_size > 0:
         d_embedded = buffers.d_embedded
         d_embedded[:, rows.first : rows.last] = 0
-        _add_products(d_embedded, gates[0], ZERO, packed.inputs_back[0], rows)
+        _add_products(d_embedded, gates[0], ZERO, buffers.back.inputs[0], rows)
         _drop(d_embedded, d_embedded, buffers.input_mask, rows)
 
 
@@ -190,7 +191,7 @@ def _step_backward(
     activations, packed = buffers.activations, buffers.packed
     cell, gates = packed.spec.cell, activations.gates[layer]
     if t < len(buffers.inputs) - 1:
-        recurrent = packed.recurrent_back[layer]
+        recurrent = buffers.back.recurrent[layer]
         for n in range(len(recurrent)):
             deltas = gates[cell.first_state_block + n, t + 1 : t + 2]
             if buffers.has_gradient_mask[0]:
@@ -375,11 +376,12 @@ class CompiledGradients(Team):
         layers, _, batch_size, hiddens = state_shape
         shape, has_dropout = (num_steps, batch_size), dropout > 0
         widest = max(weights.max_inputs(spec), hiddens, spec.vocab_size)
-        packed, packing = weights.empty_packed(spec, flat, for_training=True)
+        packed, back, packing = weights.empty_packed(spec, flat, for_training=True)
         buffers = TrainBuffers(
             gradients=gradients,
             packing=packing,
             packed=packed,
+            back=back,
             inputs=np.zeros(shape, np.int64),
             targets=np.zeros(shape, np.int64),
             input_mask=empty_rows(batch_size * has_dropout, spec.embedding_size),

@@ -165,14 +165,14 @@ class Packing(NamedTuple):
 
     flat: Flat
     space: Flat
-    """All arrays of :class:`PackedWeights`, one after another, but for the embedding."""
+    """All arrays of :class:`PackedWeights`, but for the embedding, and of :class:`BackWeights`, one
+    after another."""
     copies: NDArray[np.void]
     """What is copied, in this order (:class:`Copy`)."""
 
 
 class PackedWeights(NamedTuple):
-    """The parameters as the loops read them: matrices in panels, from inputs to outputs, and for
-    training from outputs to inputs, as gradients go."""
+    """The parameters as the loops read them: matrices in panels, from inputs to outputs."""
 
     spec: NetworkSpec
     embedding: Matrix
@@ -189,17 +189,22 @@ class PackedWeights(NamedTuple):
     """(L, gates, panels of h, h, WIDTH)."""
     outputs: Panels
     """(panels of V, h, WIDTH)."""
-    inputs_back: Stack
+
+
+class BackWeights(NamedTuple):
+    """The same matrices from outputs to inputs, as gradients go."""
+
+    inputs: Stack
     """(L, gates, panels of inputs, h, WIDTH)."""
-    recurrent_back: Stack
+    recurrent: Stack
     """(L, gates, panels of h, h, WIDTH)."""
-    outputs_back: Panels
+    outputs: Panels
     """(panels of h, V, WIDTH)."""
 
 
 def empty_packed(
     spec: NetworkSpec, flat: Flat, *, for_training: bool = False
-) -> tuple[PackedWeights, Packing]:
+) -> tuple[PackedWeights, BackWeights, Packing]:
     """Return space for the parameters of ``flat``, and how they get there; without
     ``for_training`` the way back has no panels."""
     layers, gates, blocks = len(spec.layers), len(spec.cell.input_blocks), spec.cell.num_blocks
@@ -213,19 +218,23 @@ def empty_packed(
         "inputs": panels_shape(layers, gates, inputs, units),
         "recurrent": panels_shape(layers, gates, units, units),
         "outputs": panels_shape(units, vocab_size),
-        "inputs_back": panels_shape(layers, gates, units, inputs * for_training),
-        "recurrent_back": panels_shape(layers, gates, units, units * for_training),
-        "outputs_back": panels_shape(padded(vocab_size), units * for_training),
     }
-    space = np.zeros(sum(map(math.prod, shapes.values())), np.float32)
+    back_shapes = {
+        "inputs": panels_shape(layers, gates, units, inputs * for_training),
+        "recurrent": panels_shape(layers, gates, units, units * for_training),
+        "outputs": panels_shape(padded(vocab_size), units * for_training),
+    }
+    forward_size, back_size = (sum(map(math.prod, each.values())) for each in (shapes, back_shapes))
+    space = np.zeros(forward_size + back_size, np.float32)
     embedding = flat[spec.embedding :][:size].reshape(vocab_size, embedding_size)
     packed = PackedWeights(spec, embedding, **views(shapes, space))
+    back = BackWeights(**views(back_shapes, space[forward_size:]))
     copies = [
         Copy.of(matrix, flat, panels, space, adds=adds)
-        for matrix, panels, adds in _pairs(flat, packed)
+        for matrix, panels, adds in _pairs(flat, packed, back)
         if panels.size
     ]
-    return packed, Packing(flat, space, np.array(copies, _COPY))
+    return packed, back, Packing(flat, space, np.array(copies, _COPY))
 
 
 def max_inputs(spec: NetworkSpec) -> int:
@@ -239,7 +248,9 @@ def is_one_hot(spec: NetworkSpec, layer: int) -> bool:
     return layer == 0 and spec.embedding_size == 0
 
 
-def _pairs(flat: Flat, packed: PackedWeights) -> Iterator[tuple[Matrix, Panels, bool]]:
+def _pairs(
+    flat: Flat, packed: PackedWeights, back: BackWeights
+) -> Iterator[tuple[Matrix, Panels, bool]]:
     """Yield each matrix of the flat array with its panels, and whether it is added to what an
     earlier one has left there."""
     spec, units, blocks = packed.spec, packed.spec.num_hiddens, packed.spec.cell.input_blocks
@@ -263,14 +274,14 @@ def _pairs(flat: Flat, packed: PackedWeights) -> Iterator[tuple[Matrix, Panels, 
                 yield matrix, _in_panels(packed.table[block]), True
             else:
                 yield matrix, packed.inputs[layer, block], False
-                yield matrix.T, packed.inputs_back[layer, block], False
+                yield matrix.T, back.inputs[layer, block], False
         for gate, matrix in enumerate(_matrices(spec, flat, starts[1], num_gates, units, units)):
             yield matrix, packed.recurrent[layer, gate], False
-            yield matrix.T, packed.recurrent_back[layer, gate], False
+            yield matrix.T, back.recurrent[layer, gate], False
         size = units
     (matrix,) = _matrices(spec, flat, spec.outputs, 1, units, spec.vocab_size)
     yield matrix, packed.outputs, False
-    yield matrix.T, packed.outputs_back, False
+    yield matrix.T, back.outputs, False
     (bias,) = _matrices(spec, flat, spec.output_bias, 1, 1, spec.vocab_size)
     yield bias, _in_panels(packed.output_bias[np.newaxis]), False
 
