@@ -213,8 +213,8 @@ class CompiledNetwork(Network):
     def _packed_weights(self) -> PackedWeights:
         """Return the weights in panels, packed anew only if they have changed."""
         if self._packed is None or not np.array_equal(self._packed[0], self.flat):
-            packed = empty_packed(self._spec, self.flat)
-            pack(self.flat, packed, new_team(1)[0])
+            packed, _, packing = empty_packed(self._spec, self.flat)
+            pack(packing, new_team(1)[0])
             self._packed = (self.flat.copy(), packed)
         return self._packed[1]
 

@@ -124,22 +124,27 @@ def padded(columns: int) -> int:
     return WIDTH * -(-columns // WIDTH)
 
 
-def empty_rows(*shape: int) -> Matrix:
-    """Return zeros of a shape whose last number, the columns, is padded.
+def rows_shape(*shape: int) -> tuple[int, ...]:
+    """Return a shape with its last number, the columns, padded.
 
     Rows that are a multiple of 1 KiB apart would have the same few places in the cache.
     """
     columns = padded(shape[-1])
     if columns and columns % 256 == 0:
         columns += WIDTH
-    return np.zeros((*shape[:-1], columns), np.float32)
+    return *shape[:-1], columns
 
 
-def empty_panels(*shape: int) -> Panels:
-    """Return a matrix of zeros in panels, given its rows and columns, which may follow other
+def empty_rows(*shape: int) -> Matrix:
+    """Return zeros of a shape whose last number, the columns, is padded."""
+    return np.zeros(rows_shape(*shape), np.float32)
+
+
+def panels_shape(*shape: int) -> tuple[int, ...]:
+    """Return the shape of a matrix in panels, given its rows and columns, which may follow other
     numbers: of layers, of gates."""
     *others, rows, columns = shape
-    return np.zeros((*others, padded(columns) // WIDTH, rows, WIDTH), np.float32)
+    return *others, padded(columns) // WIDTH, rows, WIDTH
 
 
 def to_tokens(ids: Tokens, vocab_size: int) -> Tokens:
@@ -148,19 +153,6 @@ def to_tokens(ids: Tokens, vocab_size: int) -> Tokens:
     if ids.astype(np.uint64).max(initial=0) >= vocab_size:  # negative numbers become large ones
         raise IndexError(f"a token is outside the vocabulary of {vocab_size}")
     return np.ascontiguousarray(ids.T)
-
-
-@jit_internal
-def to_panels(matrix: Matrix, panels: Panels, first: int, last: int) -> None:
-    """Copy the columns of a matrix that belong to the panels ``first`` to ``last``.
-
-    The matrix may have any strides.
-    """
-    rows, columns = matrix.shape
-    for p in range(first, last):
-        for row in range(rows):
-            for k in range(min(WIDTH, columns - p * WIDTH)):
-                panels[p, row, k] = matrix[row, p * WIDTH + k]
 
 
 @jit_internal

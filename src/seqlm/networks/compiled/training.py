@@ -33,14 +33,7 @@ from seqlm.networks.compiled.tiles import (
     product_of_columns,
     to_tokens,
 )
-from seqlm.networks.compiled.weights import (
-    Flat,
-    NetworkSpec,
-    PackedWeights,
-    gate_matrix,
-    is_one_hot,
-    matrix_of,
-)
+from seqlm.networks.compiled.weights import Flat, NetworkSpec, PackedWeights, is_one_hot
 from seqlm.networks.network import DropoutMask
 
 _ROWS_AT_ONCE = 256
@@ -50,9 +43,10 @@ _ROWS_AT_ONCE = 256
 class TrainBuffers(NamedTuple):
     """All that a team needs for the gradients of a minibatch of T steps and B rows."""
 
-    flat: Flat
     gradients: Flat
+    packing: weights.Packing
     packed: PackedWeights
+    back: weights.BackWeights
     inputs: Tokens
     """(T, B)."""
     targets: Tokens
@@ -164,16 +158,16 @@ def _backward(buffers: TrainBuffers, rows: BatchRows) -> None:
             some = d_states[: end - start]
             some[:, rows.first : rows.last] = 0
             if layer == top:
-                add_product(some, buffers.logits[start:end], packed.outputs_back, rows, ZERO)
+                add_product(some, buffers.logits[start:end], buffers.back.outputs, rows, ZERO)
             else:
-                _add_products(some, gates[layer + 1], start, packed.inputs_back[layer + 1], rows)
+                _add_products(some, gates[layer + 1], start, buffers.back.inputs[layer + 1], rows)
             _drop(some, some, buffers.masks[layer], rows)
             for t in range(end - 1, start - 1, -1):
                 _step_backward(buffers, layer, t, d_states[t - start : t - start + 1], rows)
     if packed.spec.embedding_size > 0:
         d_embedded = buffers.d_embedded
         d_embedded[:, rows.first : rows.last] = 0
-        _add_products(d_embedded, gates[0], ZERO, packed.inputs_back[0], rows)
+        _add_products(d_embedded, gates[0], ZERO, buffers.back.inputs[0], rows)
         _drop(d_embedded, d_embedded, buffers.input_mask, rows)
 
 
@@ -197,7 +191,7 @@ def _step_backward(
     activations, packed = buffers.activations, buffers.packed
     cell, gates = packed.spec.cell, activations.gates[layer]
     if t < len(buffers.inputs) - 1:
-        recurrent = packed.recurrent_back[layer]
+        recurrent = buffers.back.recurrent[layer]
         for n in range(len(recurrent)):
             deltas = gates[cell.first_state_block + n, t + 1 : t + 2]
             if buffers.has_gradient_mask[0]:
@@ -223,11 +217,31 @@ def _step_backward(
 
 
 @jit_inline
+def _matrix_of(
+    spec: NetworkSpec, flat: Flat, start: int, num_inputs: int, num_outputs: int
+) -> Matrix:
+    """Return the part of the flat array from ``start`` on as a matrix (inputs, outputs)."""
+    part = flat[start : start + num_inputs * num_outputs]
+    if spec.is_input_major:
+        return part.reshape(num_inputs, num_outputs)
+    return part.reshape(num_outputs, num_inputs).T
+
+
+@jit_inline
+def _gate_matrix(spec: NetworkSpec, flat: Flat, layer: int, operand: int, gate: int) -> Matrix:
+    """Return the matrix of a gate: ``operand`` 0 is the layer's input, 1 the state before."""
+    size = units = spec.num_hiddens
+    if layer == 0 and operand == 0:
+        size = spec.embedding_size or spec.vocab_size
+    return _matrix_of(spec, flat, spec.layers[layer, operand] + gate * size * units, size, units)
+
+
+@jit_inline
 def _output_gradients(buffers: TrainBuffers, member: Member) -> None:
     """Set a thread's part of the gradients of the output layer (8.7.12)."""
     spec, flat = buffers.packed.spec, buffers.gradients
     outputs = buffers.activations.outputs[len(spec.layers) - 1, 1:]
-    matrix = matrix_of(spec, flat, spec.outputs, spec.num_hiddens, spec.vocab_size)
+    matrix = _matrix_of(spec, flat, spec.outputs, spec.num_hiddens, spec.vocab_size)
     _matrix_gradients(buffers, matrix, outputs, buffers.logits, member)
     bias = flat[spec.output_bias : spec.output_bias + spec.vocab_size]
     first, last = share(len(bias), WIDTH, member)
@@ -243,7 +257,7 @@ def _layer_gradients(buffers: TrainBuffers, layer: int, member: Member) -> None:
     for gate in range(len(spec.cell.input_blocks)):
         input_block, state_block = spec.cell.input_blocks[gate], spec.cell.first_state_block + gate
         for operand in range(2):
-            matrix = gate_matrix(spec, flat, layer, operand, gate)
+            matrix = _gate_matrix(spec, flat, layer, operand, gate)
             deltas = activations.gates[layer, state_block if operand == 1 else input_block]
             if operand == 0 and is_one_hot(spec, layer):
                 # The table has served for this minibatch, and gives the space.
@@ -324,7 +338,7 @@ def serve_gradients(member: Member, buffers: TrainBuffers) -> None:
     number, spec = 1, buffers.packed.spec
     while wait_for_task(member, number):
         number += 1
-        weights.pack(buffers.flat, buffers.packed, member)
+        weights.pack(buffers.packing, member)
         barrier(member)
         first, last = share(buffers.inputs.shape[1], ROWS, member)
         if first < last:
@@ -362,10 +376,12 @@ class CompiledGradients(Team):
         layers, _, batch_size, hiddens = state_shape
         shape, has_dropout = (num_steps, batch_size), dropout > 0
         widest = max(weights.max_inputs(spec), hiddens, spec.vocab_size)
+        packed, back, packing = weights.empty_packed(spec, flat, for_training=True)
         buffers = TrainBuffers(
-            flat=flat,
             gradients=gradients,
-            packed=weights.empty_packed(spec, flat, for_training=True),
+            packing=packing,
+            packed=packed,
+            back=back,
             inputs=np.zeros(shape, np.int64),
             targets=np.zeros(shape, np.int64),
             input_mask=empty_rows(batch_size * has_dropout, spec.embedding_size),

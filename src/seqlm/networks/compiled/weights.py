@@ -3,12 +3,13 @@ read them."""
 
 import itertools
 import math
+from collections.abc import Iterator
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from seqlm.core.compiling import jit_entry, jit_inline, jit_internal
+from seqlm.core.compiling import jit_entry, jit_inline
 from seqlm.networks.compiled.cells import LAYOUTS, CellLayout
 from seqlm.networks.compiled.team import Member, share
 from seqlm.networks.compiled.tiles import (
@@ -16,10 +17,9 @@ from seqlm.networks.compiled.tiles import (
     Matrix,
     Panels,
     Stack,
-    empty_panels,
-    empty_rows,
     padded,
-    to_panels,
+    panels_shape,
+    rows_shape,
 )
 from seqlm.networks.settings import NetworkSettings
 
@@ -123,9 +123,56 @@ def _layers(settings: NetworkSettings) -> list[list[str]]:
     ]
 
 
+class Copy(NamedTuple):
+    """A matrix of the flat array that gets into panels. All but the last are numbers of elements:
+    where the matrix and the panels begin, and how far it is from there to the next row, column or
+    panel."""
+
+    source: int
+    source_row: int
+    source_column: int
+    rows: int
+    columns: int
+    target: int
+    target_row: int
+    target_panel: int
+    adds: bool
+    """Whether the matrix is added to what is there."""
+
+    @classmethod
+    def of(cls, matrix: Matrix, flat: Flat, panels: Panels, space: Flat, *, adds: bool) -> "Copy":
+        """Describe a view of ``flat`` that gets into panels, a view of ``space``."""
+        row, column = matrix.strides
+        panel, panel_row, item = panels.strides
+        return cls(
+            source=(matrix.ctypes.data - flat.ctypes.data) // item,
+            source_row=row // item,
+            source_column=column // item,
+            rows=matrix.shape[0],
+            columns=matrix.shape[1],
+            target=(panels.ctypes.data - space.ctypes.data) // item,
+            target_row=panel_row // item,
+            target_panel=panel // item,
+            adds=adds,
+        )
+
+
+_COPY = np.dtype([(name, np.uint64) for name in Copy._fields])
+
+
+class Packing(NamedTuple):
+    """How parameters get into panels."""
+
+    flat: Flat
+    space: Flat
+    """All arrays of :class:`PackedWeights`, but for the embedding, and of :class:`BackWeights`, one
+    after another."""
+    copies: NDArray[np.void]
+    """What is copied, in this order (:class:`Copy`)."""
+
+
 class PackedWeights(NamedTuple):
-    """The parameters as the loops read them: matrices in panels, from inputs to outputs, and for
-    training from outputs to inputs, as gradients go."""
+    """The parameters as the loops read them: matrices in panels, from inputs to outputs."""
 
     spec: NetworkSpec
     embedding: Matrix
@@ -142,34 +189,52 @@ class PackedWeights(NamedTuple):
     """(L, gates, panels of h, h, WIDTH)."""
     outputs: Panels
     """(panels of V, h, WIDTH)."""
-    inputs_back: Stack
+
+
+class BackWeights(NamedTuple):
+    """The same matrices from outputs to inputs, as gradients go."""
+
+    inputs: Stack
     """(L, gates, panels of inputs, h, WIDTH)."""
-    recurrent_back: Stack
+    recurrent: Stack
     """(L, gates, panels of h, h, WIDTH)."""
-    outputs_back: Panels
+    outputs: Panels
     """(panels of h, V, WIDTH)."""
 
 
-def empty_packed(spec: NetworkSpec, flat: Flat, *, for_training: bool = False) -> PackedWeights:
-    """Return space for the parameters of ``flat``; without ``for_training`` the way back has no
-    panels."""
+def empty_packed(
+    spec: NetworkSpec, flat: Flat, *, for_training: bool = False
+) -> tuple[PackedWeights, BackWeights, Packing]:
+    """Return space for the parameters of ``flat``, and how they get there; without
+    ``for_training`` the way back has no panels."""
     layers, gates, blocks = len(spec.layers), len(spec.cell.input_blocks), spec.cell.num_blocks
     vocab_size, embedding_size = spec.vocab_size, spec.embedding_size
     units, inputs = padded(spec.num_hiddens), max_inputs(spec)
     size = vocab_size * embedding_size
-    return PackedWeights(
-        spec=spec,
-        embedding=flat[spec.embedding :][:size].reshape(vocab_size, embedding_size),
-        table=empty_rows(gates, vocab_size, 0 if embedding_size else units),
-        bias=empty_rows(layers, blocks, units),
-        output_bias=empty_rows(vocab_size),
-        inputs=empty_panels(layers, gates, inputs, units),
-        recurrent=empty_panels(layers, gates, units, units),
-        outputs=empty_panels(units, vocab_size),
-        inputs_back=empty_panels(layers, gates, units, inputs * for_training),
-        recurrent_back=empty_panels(layers, gates, units, units * for_training),
-        outputs_back=empty_panels(padded(vocab_size), units * for_training),
-    )
+    shapes = {
+        "table": rows_shape(gates, vocab_size, 0 if embedding_size else units),
+        "bias": rows_shape(layers, blocks, units),
+        "output_bias": rows_shape(vocab_size),
+        "inputs": panels_shape(layers, gates, inputs, units),
+        "recurrent": panels_shape(layers, gates, units, units),
+        "outputs": panels_shape(units, vocab_size),
+    }
+    back_shapes = {
+        "inputs": panels_shape(layers, gates, units, inputs * for_training),
+        "recurrent": panels_shape(layers, gates, units, units * for_training),
+        "outputs": panels_shape(padded(vocab_size), units * for_training),
+    }
+    forward_size, back_size = (sum(map(math.prod, each.values())) for each in (shapes, back_shapes))
+    space = np.zeros(forward_size + back_size, np.float32)
+    embedding = flat[spec.embedding :][:size].reshape(vocab_size, embedding_size)
+    packed = PackedWeights(spec, embedding, **views(shapes, space))
+    back = BackWeights(**views(back_shapes, space[forward_size:]))
+    copies = [
+        Copy.of(matrix, flat, panels, space, adds=adds)
+        for matrix, panels, adds in _pairs(flat, packed, back)
+        if panels.size
+    ]
+    return packed, back, Packing(flat, space, np.array(copies, _COPY))
 
 
 def max_inputs(spec: NetworkSpec) -> int:
@@ -178,83 +243,82 @@ def max_inputs(spec: NetworkSpec) -> int:
 
 
 @jit_inline
-def matrix_of(
-    spec: NetworkSpec, flat: Flat, start: int, num_inputs: int, num_outputs: int
-) -> Matrix:
-    """Return the part of the flat array from ``start`` on as a matrix (inputs, outputs)."""
-    part = flat[start : start + num_inputs * num_outputs]
-    if spec.is_input_major:
-        return part.reshape(num_inputs, num_outputs)
-    return part.reshape(num_outputs, num_inputs).T
-
-
-@jit_inline
 def is_one_hot(spec: NetworkSpec, layer: int) -> bool:
     """Whether a layer looks its inputs up in the table."""
     return layer == 0 and spec.embedding_size == 0
 
 
-@jit_inline
-def gate_matrix(spec: NetworkSpec, flat: Flat, layer: int, operand: int, gate: int) -> Matrix:
-    """Return the matrix of a gate: ``operand`` 0 is the layer's input, 1 the state before."""
-    size = units = spec.num_hiddens
-    if layer == 0 and operand == 0:
-        size = spec.embedding_size or spec.vocab_size
-    return matrix_of(spec, flat, spec.layers[layer, operand] + gate * size * units, size, units)
+def _pairs(
+    flat: Flat, packed: PackedWeights, back: BackWeights
+) -> Iterator[tuple[Matrix, Panels, bool]]:
+    """Yield each matrix of the flat array with its panels, and whether it is added to what an
+    earlier one has left there."""
+    spec, units, blocks = packed.spec, packed.spec.num_hiddens, packed.spec.cell.input_blocks
+    num_gates, size = len(blocks), spec.embedding_size or spec.vocab_size
+    state_blocks = spec.cell.first_state_block + np.arange(num_gates)
+    for layer, starts in enumerate(spec.layers.tolist()):
+        has_table = layer == 0 and spec.embedding_size == 0
+        for start, bias_blocks in ((starts[2], blocks), (starts[3], state_blocks)):
+            if start == _ABSENT:
+                continue
+            biases = _matrices(spec, flat, start, num_gates, 1, units)
+            for bias, block in zip(biases, bias_blocks, strict=True):
+                adds = bias_blocks is state_blocks and block in blocks
+                yield bias, _in_panels(packed.bias[layer, block : block + 1]), adds
+                if has_table and block in blocks:
+                    table = packed.table[block]
+                    yield np.broadcast_to(bias, (len(table), units)), _in_panels(table), adds
+        matrices = _matrices(spec, flat, starts[0], num_gates, size, units)
+        for matrix, block in zip(matrices, blocks, strict=True):
+            if has_table:
+                yield matrix, _in_panels(packed.table[block]), True
+            else:
+                yield matrix, packed.inputs[layer, block], False
+                yield matrix.T, back.inputs[layer, block], False
+        for gate, matrix in enumerate(_matrices(spec, flat, starts[1], num_gates, units, units)):
+            yield matrix, packed.recurrent[layer, gate], False
+            yield matrix.T, back.recurrent[layer, gate], False
+        size = units
+    (matrix,) = _matrices(spec, flat, spec.outputs, 1, units, spec.vocab_size)
+    yield matrix, packed.outputs, False
+    yield matrix.T, back.outputs, False
+    (bias,) = _matrices(spec, flat, spec.output_bias, 1, 1, spec.vocab_size)
+    yield bias, _in_panels(packed.output_bias[np.newaxis]), False
 
 
-@jit_internal
-def _pack_matrix(matrix: Matrix, panels: Panels, panels_back: Panels, member: Member) -> None:
-    """Copy a thread's part of a matrix (inputs, outputs) into panels, and of its transpose."""
-    first, last = share(len(panels), 1, member)
-    to_panels(matrix, panels, first, last)
-    first, last = share(len(panels_back), 1, member)
-    to_panels(matrix.T, panels_back, first, last)
+def _matrices(
+    spec: NetworkSpec, flat: Flat, start: int, number: int, num_inputs: int, num_outputs: int
+) -> Stack:
+    """Return the part of the flat array from ``start`` on as matrices (inputs, outputs)."""
+    part = flat[start:][: number * num_inputs * num_outputs]
+    if spec.is_input_major:
+        return part.reshape(number, num_inputs, num_outputs)
+    return part.reshape(number, num_outputs, num_inputs).swapaxes(1, 2)
+
+
+def _in_panels(rows: Matrix) -> Panels:
+    return rows.reshape(len(rows), -1, WIDTH).swapaxes(0, 1)
 
 
 @jit_entry
-def pack(flat: Flat, packed: PackedWeights, member: Member) -> None:
-    """Copy a thread's part of the parameters."""
-    spec = packed.spec
-    first, last = share(packed.bias.shape[2], WIDTH, member)
-    for layer in range(len(spec.layers)):
-        _pack_bias(flat, layer, packed, first, last)
-        for gate in range(len(spec.cell.input_blocks)):
-            block = spec.cell.input_blocks[gate]
-            for operand in range(2):
-                matrix = gate_matrix(spec, flat, layer, operand, gate)
-                if operand == 1:
-                    back = packed.recurrent_back[layer, gate]
-                    _pack_matrix(matrix, packed.recurrent[layer, gate], back, member)
-                elif is_one_hot(spec, layer):
-                    _pack_table(matrix, packed.bias[0, block], packed.table[block], first, last)
+def pack(packing: Packing, member: Member) -> None:
+    """Copy a thread's part of the parameters: the same columns of every matrix."""
+    flat, space = packing.flat, packing.space
+    for copy in packing.copies:
+        # Read before the loops: a compiler cannot know that writing a weight does not change them.
+        # Places are unsigned, because a negative one would count from the end of an array, and the
+        # check for it takes longer than the copying.
+        rows, next_row, next_column = copy.rows, copy.source_row, copy.source_column
+        first, last = share(np.int64(copy.columns), WIDTH, member)
+        for column in range(first, last, WIDTH):
+            source = copy.source + np.uint64(column) * next_column
+            target = copy.target + np.uint64(column // WIDTH) * copy.target_panel
+            for _ in range(rows):
+                if copy.adds:
+                    for k in range(np.uint64(min(WIDTH, last - column))):
+                        space[target + k] += flat[source + k * next_column]
                 else:
-                    back = packed.inputs_back[layer, block]
-                    _pack_matrix(matrix, packed.inputs[layer, block], back, member)
-    matrix = matrix_of(spec, flat, spec.outputs, spec.num_hiddens, spec.vocab_size)
-    _pack_matrix(matrix, packed.outputs, packed.outputs_back, member)
-    for token in range(spec.vocab_size):
-        packed.output_bias[token] = flat[spec.output_bias + token]
-
-
-@jit_internal
-def _pack_bias(flat: Flat, layer: int, packed: PackedWeights, first: int, last: int) -> None:
-    """Add up the biases of the units ``first`` to ``last``."""
-    spec, bias = packed.spec, packed.bias[layer]
-    _, _, input_start, state_start = spec.layers[layer]
-    bias[:, first:last] = 0
-    for gate in range(len(spec.cell.input_blocks)):
-        input_block, state_block = spec.cell.input_blocks[gate], spec.cell.first_state_block + gate
-        for unit in range(first, min(last, spec.num_hiddens)):
-            place = gate * spec.num_hiddens + unit
-            bias[input_block, unit] += flat[input_start + place]
-            if state_start >= 0:
-                bias[state_block, unit] += flat[state_start + place]
-
-
-@jit_internal
-def _pack_table(matrix: Matrix, bias: Flat, table: Matrix, first: int, last: int) -> None:
-    """Set columns ``first`` to ``last`` of a table (V, h) to those of a matrix plus the bias."""
-    for token in range(len(table)):
-        for unit in range(first, min(last, matrix.shape[1])):
-            table[token, unit] = matrix[token, unit] + bias[unit]
+                    for k in range(np.uint64(min(WIDTH, last - column))):
+                        space[target + k] = flat[source + k * next_column]
+                source += next_row
+                target += copy.target_row
