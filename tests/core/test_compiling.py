@@ -151,6 +151,16 @@ def test_who_has_fma(machine_name: str, features: str, expected: bool, monkeypat
     assert compiling.has_fma.__wrapped__() is expected
 
 
+def test_a_cached_function_of_another_signature_is_not_used(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Two processes may have chosen one file name for two signatures."""
+    monkeypatch.setattr(numba.config, "CACHE_DIR", str(tmp_path))
+    half = compiling.compiled()(lambda number: number / 2)
+    assert half(3) == 1.5
+    (of_integers,) = half.overloads.values()
+    monkeypatch.setattr(compiling.TolerantCache, "_load_overload", lambda *_: of_integers)
+    assert half(2.5) == 1.25
+
+
 def test_a_function_that_only_compiled_code_calls_becomes_no_machine_code_of_its_own() -> None:
     """If a newer Numba fails here, its private methods have changed, on which this relies: bound its version."""
     twice = compiling.jit_internal(lambda number: 2 * number)

@@ -185,12 +185,16 @@ def test_the_defaults_are_those_of_the_run_lstm() -> None:
 @pytest.mark.parametrize("model", ["gru", "scratch"])
 def test_each_kind_learns_is_saved_and_opened(model: str, by: str, tmp_path: Path) -> None:
     options = {"embedding": "one_hot", "embedding_size": None, "dropout": 0.0, "num_steps": 3, "batch_size": 2}
-    made = fit(TEXT, model, by=by, **options, num_epochs=15)
+    made = fit(f"once {TEXT}", model, by=by, **options, num_epochs=15)
+    assert "once" not in made.vocab  # so that it learns what an unknown word is like
     name = model if by == "char" else f"{model}-{by}"
     assert (made.name, made.info.network, made.info.token) == (name, model, by)
     perplexities = made.history["val_perplexity"]
     assert min(perplexities) < 0.9 * perplexities[0]
     score = made.score("the sea came in")
+    if by == "word":  # no network predicts a first word
+        after_first = made.score(" sea came in", context="the")
+        assert score.bits_per_character == pytest.approx(after_first.bits_per_character)
     made.save(tmp_path / "saved")
     opened = seqlm.open(tmp_path / "saved")
     assert opened.saved == [name]

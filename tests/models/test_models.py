@@ -117,6 +117,8 @@ def test_a_prefix_is_read_as_a_context_is(models: Models) -> None:
 
 def test_a_model_is_asked_for_by_its_name(models: Models, tmp_path: Path) -> None:
     assert models["small"] is models["small"]
+    (part := models["char-kneser-ney-3@90"]).save(tmp_path / "part")  # the text, of which it counts a part, goes along
+    assert seqlm.open(tmp_path / "part")[part.name].score("the sea") == part.score("the sea")
     assert "none" not in models
     with pytest.raises(KeyError, match=r"^there is no model 'none': choose from small, char-uniform"):
         models["none"]

@@ -29,7 +29,7 @@ LINE = "the sea came in and the sea went out again\n"
 
 
 def test_the_stage_leaves_weights_history_and_no_checkpoint_of_the_run(run_stage: RunStage, tmp_path: Path) -> None:
-    layout = prepare_stage(tmp_path, LINE * 15, num_epochs=4, sample_every=2)
+    layout = prepare_stage(tmp_path, LINE * 15, num_epochs=4, sample_every=2, num_threads=2)
     abandoned = [layout.checkpoints / run / "of-other-settings.checkpoint" for run in ("x", "x-2")]
     for path in abandoned:
         path.parent.mkdir(parents=True)
@@ -47,6 +47,8 @@ def test_the_stage_leaves_weights_history_and_no_checkpoint_of_the_run(run_stage
     assert (summary["tokens"], summary["epochs"]) == (4 * 31 * 20, 4)
     files = [path.name for path in layout.run("x").iterdir()]
     assert sorted(files) == ["model.json", "samples.json", "weights.safetensors"]
+    described = json.loads(layout.description_of_run("x").read_text())
+    assert described["metadata"]["defaults"] == {"device": "cpu", "num_threads": 2}
     # Some versions of filelock remove it.
     assert {path.name for path in (layout.checkpoints / "x").iterdir()} <= {"lock"}
     assert abandoned[1].exists()  # it is another run's

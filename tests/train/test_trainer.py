@@ -156,6 +156,11 @@ def test_the_schedule_covers_what_is_trained(monkeypatch: pytest.MonkeyPatch) ->
     assert rates[:2] == pytest.approx([0.005, 0.01])
     assert max(rates) == rates[19] == pytest.approx(0.1)
     assert rates[-1] == pytest.approx(0.001)
+    # Without a budget, after minibatch i of the 9 in the first of 4 epochs, i / 36 is done.
+    made = trainer(config(num_epochs=4, **cosine))
+    monkeypatch.setattr(made.network, "step", rates.append)
+    made.train(lambda _: None)
+    assert rates[40:42] == pytest.approx([0.1 / 18, 0.2 / 18])
 
 
 def test_the_schedule_by_hand() -> None:

@@ -184,6 +184,7 @@ def test_another_language_after_train_is_warned_of(stage: Stage, layout: Layout)
     assert json.loads(summary.read_text())["warnings"] is None
     rare = "".join(f"the sea and {word} {word}\n" for word in "abcdefghij")
     assert stage("word", LINE * 9 + rare, rare, rare, vocab__word__min_freq=3).stderr == ""
+    assert "a" not in Vocab.load(layout.vocab("word"))
 
 
 def test_the_separators_of_words_are_those_of_train(stage: Stage, layout: Layout) -> None:

@@ -335,8 +335,9 @@ class LanguageModel(ABC):
 
         With ``temperature`` 0 each token is the most likely one; otherwise it is drawn from q
         proportional to p to the power 1 / temperature (exercise 8.5-3 with alpha = 1 /
-        temperature). ``top_k`` keeps the k most likely tokens; ``top_p`` keeps the smallest set of
-        most likely tokens that has this much probability (nucleus).
+        temperature). ``top_k`` keeps the k most likely tokens, and any that are as likely as the
+        last of them; ``top_p`` keeps the smallest set of most likely tokens that has this much
+        probability (nucleus).
 
         A list of prefixes gives a list of texts. A prefix is cleaned like the corpus, and tokens
         that the vocabulary lacks are read as ``<unk>``. An empty prefix is what :meth:`score` reads

@@ -186,7 +186,7 @@ if TYPE_CHECKING:
 def fit(value):
     if value < 0:
         raise ParamsError(f"{value}: must not be negative")
-    return value + 1  # of course
+    return log(2 * value)  # of course
 """
 
 
@@ -223,6 +223,7 @@ def test_code_is_what_a_script_imports_but_errors_and_types(sources: Path) -> No
         ("src/seqlm/models.py", "  # of course", "", False),
         ("src/seqlm/models.py", "must not be negative", "is negative", False),
         ("src/seqlm/models.py", "value < 0", "value < 1", True),
+        ("src/seqlm/models.py", "2 * value", "3 * value", True),
         ("src/seqlm/models.py", "    return value", "\n\n    return (value)", False),
         ("src/seqlm/tools.py", "x / 2", "x / 2.0", True),
         ("src/seqlm/core/errors.py", "pass", "exit_code = 2", False),

@@ -10,7 +10,7 @@ from made_scores import network, ngram, score, scored_text
 from seqlm.core.layout import Layout
 from seqlm.models.info import mixture_info
 from seqlm.models.mixture import mix
-from seqlm.pipeline.evaluate.mixtures import best_mixture, choose_weights, collect_scores, make_mixtures
+from seqlm.pipeline.evaluate.mixtures import best_mixture, choose_weights, collect_scores, make_mixtures, save_mixtures
 from seqlm.pipeline.evaluate.tables import choices, diagnosed, headlines
 from seqlm.pipeline.score.scores import Scores, save_scores
 from seqlm.vocab.corpus import SPLITS
@@ -160,6 +160,9 @@ def test_stored_scores_come_before_mixtures_and_static_ones_before_dynamic_ones(
     found = collect_scores(layout, ["good", "weak"], TEXTS)
     names = ["counts", "never", "good", "weak", "good+dynamic", "good+counts", "good+dynamic+counts"]
     assert [each.name for each in found] == names
+    for kept in (found, found[:-1]):  # a mixture that is no longer made goes
+        save_mixtures(layout.mixtures, kept)
+    assert [path.stem for path in layout.mixtures.iterdir()] == ["good+counts"]
     # The best n-gram model is diagnosed, and the networks, the best first.
     assert [each.name for each in diagnosed(found)] == ["good", "counts", "weak"]
     # Each member is best at half of the tokens.

@@ -93,6 +93,7 @@ def test_subwords_are_described_as_text_and_written_one_to_a_field(run_stage: Ru
     assert set(read.tokens) == {"", *vocab.tokens}  # a mark is no text
     models, ids = build_models(*load_counts(layout.ngrams("subword"), vocab.key)), streams[-1]
     model = models[names[-1].removeprefix("subword-")]
+    assert model.settings == {"unknown": "uniform"}  # no text has a subword that the vocabulary lacks
     found = read.probs(np.array([read.tokens.index(token) for token in vocab.decode(ids.tolist())]))
     assert np.log(found) == pytest.approx(np.log(model.probs(ids)), rel=1e-5)
 
@@ -126,7 +127,7 @@ def test_epsilons_that_are_given_are_not_chosen_on_val() -> None:
     best, _ = tune_epsilons(counts, text, 2)
     for epsilons, expected in (("auto", best), ([0.5, 2.0], (0.5, 2.0))):
         settings = PARAMS["ngrams"] | {"laplace": {"epsilons": epsilons, "max_order": 2}}
-        chosen, _ = choose_settings(counts, text, NgramsParams.model_validate(settings))
+        chosen, _ = choose_settings(counts, text, NgramsParams.model_validate(settings), has_unknown=True)
         models = Laplace.build(counts, chosen["laplace"])
         assert [(model.order, model.chosen_on_val) for model in models] == [(n, epsilons == "auto") for n in (1, 2)]
         assert models[-1].epsilons == expected

@@ -169,7 +169,9 @@ def test_samples_are_of_three_models_and_one_prefix_from_the_lowest_temperature(
     assert [[one["temperature"] for one in of_model] for of_model in found.values()] == [[0, 0.5, 1]] * 3
 
 
-def test_the_page_of_an_own_text_leaves_out_what_is_about_others(layout: Layout) -> None:
+def test_the_page_of_an_own_text_leaves_out_what_is_about_others(
+    layout: Layout, monkeypatch: pytest.MonkeyPatch
+) -> None:
     record = read_json(layout.corpus_record)
     own = {"name": "my.txt", "description": "your file, 150,000 bytes", "licence": "", "bytes": 150_000}
     write_json(layout.corpus_record, record | own)
@@ -180,8 +182,9 @@ def test_the_page_of_an_own_text_leaves_out_what_is_about_others(layout: Layout)
     assert "The text: my.txt, your file, 150,000 bytes. " in page
     for part in ('id="curves"', 'id="book"', "Tiny Shakespeare"):
         assert part not in page, part
+    monkeypatch.setattr("seqlm.pipeline.report.page.MAX_RUNS", 0)
     of_book = build_page(layout, NO_BOOK)
-    for part in ("The text: The Time Machine by", 'id="curves"'):
+    for part in ("The text: The Time Machine by", 'id="curves"', "The other 2 runs are in"):
         assert part in of_book, part
 
 

@@ -62,6 +62,8 @@ def test_each_epoch_has_the_text_that_the_network_wrote_then_and_weights_stay_th
 def test_samples_continue_val_if_train_never_has_the_prefix(setting: str, expected: str) -> None:
     train, val = (VOCAB.encode(list(text)) for text in ("a the sea", "sea the eat"))
     assert sample_prefix(config(sample_prefix=setting), VOCAB, train, val) == expected
+    # Of train, the run sees "a the" only.
+    assert sample_prefix(config(sample_prefix="the sea", max_tokens=5), VOCAB, train, val) == "sea the eat"
     # A val of unknown tokens has no samples.
     assert sample_prefix(config(sample_prefix="xyz"), VOCAB, train, np.zeros(9, np.int64)) == ""
 

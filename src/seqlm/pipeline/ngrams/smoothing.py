@@ -18,7 +18,7 @@ _EPSILON_GRID = [10 ** (sixths / 6) for sixths in range(-18, 31)]
 
 
 def choose_settings(
-    counts: NgramCounts, val_ids: Ids, params: NgramsParams, *, has_unknown: bool = True
+    counts: NgramCounts, val_ids: Ids, params: NgramsParams, *, has_unknown: bool
 ) -> tuple[dict[str, dict[str, Any]], list[dict[str, float]]]:
     """Return the settings of each smoothing method for the counts of train, and the rows of the
     table of the epsilons that were tried on val.
