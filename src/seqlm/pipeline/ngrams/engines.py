@@ -178,7 +178,7 @@ def _bytes_of(num_tokens: int, entries_per_token: float) -> int:
 _SHARE_OF_MACHINE = 0.5
 """Share of this machine's memory that is used if the setting is ``auto``."""
 _BYTES_OF_KEY = 17
-"""The packed key of each position, the distinct ones among them, and whether one differs from the
-one before."""
+"""The packed key of each position, as much space to sort them and then for the distinct ones, and
+whether one differs from the one before."""
 _BYTES_OF_ENTRY = 32
 """A distinct n-gram: its key and its count, and what counting the order below adds."""
