@@ -120,7 +120,10 @@ def test_a_model_is_fitted_scores_and_generates(tmp_path: Path) -> None:
     assert len(rows) == 1 + len(text.split())
     generated = succeeded(run_command(tmp_path, "generate", "my-lstm", "the ", "--num-preds", "9", "--seed", "1"))
     assert generated == f"the {fitted.generate('the ', 9, seed=1)}\n"
-    succeeded(run_command(tmp_path, "fit", "my.txt", "--model", "kneser-ney", "--order", "2", "--output", "kn"))
+    (tmp_path / "more.txt").write_text("the tide\n")
+    options = ["--model", "kneser-ney", "--order", "2", "--output", "kn"]
+    succeeded(run_command(tmp_path, "fit", "my.txt", "more.txt", *options))
+    assert "tide" in seqlm.open(tmp_path / "kn")["word-kneser-ney-2"].vocab
     succeeded(run_command(tmp_path, "arpa", "kn", "kn.arpa"))
     printed = [succeeded(run_command(tmp_path, "score", model, "my.txt")) for model in ("kn", "kn.arpa")]
     assert printed[0].split("perplexity")[1][:8] == printed[1].split("perplexity")[1][:8]

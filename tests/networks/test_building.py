@@ -11,6 +11,7 @@ import torch
 from pydantic import ValidationError
 
 from compiled_networks import network_settings
+from seqlm.core.devices import resolve_device
 from seqlm.core.errors import DataError
 from seqlm.models.networks import dynamic_nll, gradient_rms
 from seqlm.networks.architectures import ARCHITECTURES, Architecture
@@ -55,6 +56,11 @@ def test_weights_start_as_in_the_book_and_tied_ones_smaller(engine: str) -> None
     assert not weights["b_q"].any()
     # 28 * 512 + 512 * 512 + 512 + 512 * 28 + 28
     assert network.num_parameters == 291_356
+
+
+def test_auto_takes_a_gpu_that_is_there(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    assert resolve_device("auto") == "cuda"
 
 
 def test_normal_numbers_and_masks() -> None:

@@ -179,6 +179,8 @@ def test_another_language_after_train_is_warned_of(stage: Stage, layout: Layout)
     unknown = "a strange word is here\n"
     result = stage("word", val=LINE * 9 + unknown, test=LINE * 6 + unknown * 4)
     assert "40.0% of the words of the test set are unknown, but only 10.0% of those of the val" in result.stderr
+    # 8 of 50 are more than 5 of 50 by more than a twentieth, but not twice as many.
+    assert stage("word", val=LINE * 9 + unknown, test=LINE * 8 + unknown + "a strange word and the\n").stderr == ""
     # As many new words as at the end of train are no reason for a warning, nor are words that min_freq leaves out.
     assert stage("word", train, "the wind and the sea\n" * 10, "the wind and the sea\n" * 10).stderr == ""
     assert json.loads(summary.read_text())["warnings"] is None

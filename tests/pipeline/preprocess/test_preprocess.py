@@ -140,7 +140,7 @@ def test_three_splits_and_a_table_of_their_sizes(preprocess: RunStage, tmp_path:
         ("прилив ушёл tide\n".encode() * 200, "2,000 of its 2,800 letters are not A-Z and would be dropped: keep them"),
         # However long it is, a text without blanks cannot be split.
         (b"a" * 1_000_000, "has too few line ends and spaces to be split: break it into lines"),
-        (b"a b c d\n" * 300 + b"1\n" * 5000 + b"end\n", "the val split has 0 words, and needs two: change"),
+        (b"a b c d\n" * 300 + b"1\n" * 3900 + b"val\n" + b"1\n" * 1100 + b"end\n", "the val split has 1 word"),
     ],
 )
 def test_unusable_texts_are_refused(content: bytes, complaint: str, preprocess: RunStage, tmp_path: Path) -> None:

@@ -117,5 +117,11 @@ def test_ctrl_c_again_ends_at_once(tmp_path: Path) -> None:
         signal.raise_signal(signal.SIGINT)
         signal.raise_signal(signal.SIGINT)
 
-    with pytest.raises(KeyboardInterrupt), stop_at_ctrl_c(Checkpoint(tmp_path / "checkpoint", "x")) as stop:
+    checkpoint = Checkpoint(tmp_path / "checkpoint", "x")
+    with pytest.raises(KeyboardInterrupt), stop_at_ctrl_c(checkpoint) as stop:
         trainer(config()).train(press, stop)
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)  # as in the background of a shell
+    with stop_at_ctrl_c(checkpoint):
+        handler = signal.getsignal(signal.SIGINT)
+    signal.signal(signal.SIGINT, before)
+    assert handler is signal.SIG_IGN
