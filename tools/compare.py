@@ -34,17 +34,15 @@ def main(before: str = "HEAD", after: str | None = None) -> int:
     if corpora[0]["sha256"] != corpora[1]["sha256"]:
         print(f"error: the texts differ: {corpora[0]['name']} and {corpora[1]['name']}", file=sys.stderr)
         return 2
-    is_worse, is_equal = False, True
+    changes, is_worse = list[str](), False
     for model, split in product(dict.fromkeys([*old, *new]), SPLITS):
         bits, now = (found.get(model, {}).get(split, {}).get("bits_per_character") for found in (old, new))
         failed = bits is not None and (now is None or now > bits * (1 + TOLERANCE))
         if failed or (bits or 0) != (now or 0):
             change = f" ({now / bits - 1:+.2%})" if bits and now else ""
-            print(f"{'WORSE ' if failed else ''}{model} on {split}: {bits} -> {now}{change}")
-            is_equal = False
+            changes.append(f"{'WORSE ' if failed else ''}{model} on {split}: {bits} -> {now}{change}")
         is_worse |= failed
-    if is_equal:
-        print("Every model has the same bits per character as before.")
+    print("\n".join(changes) or "Every model has the same bits per character as before.")
     return int(is_worse)
 
 
